@@ -1,0 +1,12 @@
+package owner
+
+import "errors"
+
+var (
+	// ErrNotHolder means that this node does not hold the counter's partition:
+	// the caller's ring is older or newer than ours.
+	ErrNotHolder = errors.New("this node does not hold the counter's partition")
+	// ErrFull means that the memory bound is reached and the counter is new.
+	// Counters that exist are never given up for new ones.
+	ErrFull = errors.New("the memory for counters is used up")
+)
