@@ -1,0 +1,84 @@
+package layers
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// covers says whether a folder is one of the patterns, or lies below one that
+// ends in /...
+func covers(patterns []string, folder string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		below, all := strings.CutSuffix(p, "/...")
+		return folder == below || all && strings.HasPrefix(folder, below+"/")
+	})
+}
+
+// badImports says which imports of s the table bans, and why.
+func badImports(s source) []string {
+	if _, known := layers[s.folder]; !known {
+		return []string{fmt.Sprintf("%s: folder %s is not in the table of layers; add it with its reason", s.name, s.folder)}
+	}
+	var bad []string
+	for _, imported := range s.imports {
+		if problem := judge(s, imported); problem != "" {
+			bad = append(bad, fmt.Sprintf("%s imports %s: %s", s.name, imported, problem))
+		}
+	}
+	return bad
+}
+
+func judge(s source, imported string) string {
+	switch {
+	case imported == module || strings.HasPrefix(imported, module+"/"):
+		return judgeOurs(s.folder, folderOf(imported))
+	case !strings.Contains(strings.Split(imported, "/")[0], "."):
+		return "" // the standard library
+	case s.test && owned(testDependencies, imported) != "":
+		return ""
+	}
+	if why, only := standardOnly[s.folder]; only && !s.test {
+		return "only the standard library is allowed here: " + why
+	}
+	return judgeTheirs(s.folder, imported)
+}
+
+func folderOf(imported string) string {
+	return path.Join(root, strings.TrimPrefix(strings.TrimPrefix(imported, module), "/"))
+}
+
+// judgeOurs holds tests to the order too: a test that needs a higher layer is a
+// test of that layer. An external test may import the package it tests.
+func judgeOurs(folder, imported string) string {
+	if folder == imported || covers(layers[folder].imports, imported) {
+		return ""
+	}
+	return fmt.Sprintf("%s is no layer below %s: %s", imported, folder, layers[folder].why)
+}
+
+func judgeTheirs(folder, imported string) string {
+	var known []string
+	for dependency := range dependencies {
+		known = append(known, dependency)
+	}
+	dependency := owned(known, imported)
+	if dependency == "" {
+		return "the dependency is not in the table; add it with its reason"
+	}
+	if d := dependencies[dependency]; !covers(d.imports, folder) {
+		return fmt.Sprintf("only %s may: %s", strings.Join(d.imports, ", "), d.why)
+	}
+	return ""
+}
+
+// owned finds the module among modules that an imported package belongs to.
+func owned(modules []string, imported string) string {
+	for _, m := range modules {
+		if imported == m || strings.HasPrefix(imported, m+"/") {
+			return m
+		}
+	}
+	return ""
+}

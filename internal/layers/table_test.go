@@ -1,0 +1,97 @@
+package layers
+
+// module is the path of this repository's module.
+const module = "github.com/ringlimit/ringlimit"
+
+// root is what the table calls the package at the top of the repository.
+const root = "."
+
+// A layer says what one package, or all packages below one folder, may import
+// of ours, and why no more.
+type layer struct {
+	imports []string // folders; a trailing /... covers what lies below
+	why     string
+}
+
+// layers is the order of the packages. A folder that is missing here is an
+// error: whoever adds a package decides where it stands.
+var layers = map[string]layer{
+	"limit": {nil,
+		"the nouns and the algorithms: everything else speaks in their terms"},
+	"membership": {nil,
+		"the cluster's nouns: a view must not know how it was gossiped"},
+	"membership/gossip": {[]string{"membership"},
+		"spreads members; what a ring or a counter is must not matter to it"},
+	"rules": {[]string{"limit"},
+		"a rule file is read the same with or without a cluster"},
+	"ring": {[]string{"limit", "membership"},
+		"a pure function of members: no sockets, no counters"},
+	"owner": {[]string{"limit"},
+		"decides for counters; to it a partition is an int, so that no ring can overrule its phases"},
+	"forward": {[]string{"limit", "membership", "owner", "ring"},
+		"policy without sockets, so that tests can drive it step by step"},
+	"forward/peerrpc": {[]string{"forward", "limit", "membership", "owner"},
+		"carries checks between nodes; it is told about the ring, it does not look"},
+	"front": {[]string{"limit"},
+		"doors know verdicts, not how a cluster comes to them"},
+	"front/httpfront": {[]string{"front", "limit"},
+		"doors know verdicts, not how a cluster comes to them"},
+	"front/adminfront": {[]string{"front", "limit"},
+		"shows what its interfaces give it; it must not reach into a node"},
+	root: {[]string{"forward/...", "front", "front/httpfront", "limit", "membership/...", "owner", "ring", "rules"},
+		"the only assembler; the command and its files stand above it"},
+	"cmd/ringlimit": {[]string{root, "examples", "forward/...", "front/...", "limit", "membership/...", "owner", "ring", "rules"},
+		"the top: files, flags, environment, listeners, signals"},
+	"examples": {nil,
+		"files to read, not code to build on"},
+	"internal/layers": {nil,
+		"the judge stands apart"},
+}
+
+// dependencies lists who may import what is neither ours nor the standard
+// library's. A module that is missing here is an error.
+var dependencies = map[string]layer{
+	"github.com/hashicorp/memberlist": {[]string{"membership/gossip"},
+		"its callbacks run under its lock: one package knows its traps"},
+	"github.com/buraksezer/consistent": {[]string{"ring"},
+		"it panics on bad parameters: one package checks them"},
+	"github.com/cespare/xxhash/v2": {[]string{"ring"},
+		"the hash of placements"},
+	"github.com/zeebo/xxh3": {[]string{"owner"},
+		"the 128-bit hash of counters"},
+	"google.golang.org/grpc": {[]string{"forward/peerrpc", "cmd/ringlimit"},
+		"policy and doors stay testable without a network"},
+	"google.golang.org/protobuf": {[]string{"forward/peerrpc/..."},
+		"the frame between nodes"},
+	"github.com/goccy/go-yaml": {[]string{"rules", "cmd/ringlimit"},
+		"files are read at two places: the rules and the settings"},
+	"github.com/go-json-experiment/json": {[]string{"rules", "front/..."},
+		"strict JSON bodies"},
+	"github.com/prometheus/client_golang": {[]string{root, "cmd/ringlimit"},
+		"the packages below report through interfaces"},
+	"github.com/spf13/cobra":        {[]string{"cmd/ringlimit"}, "flags belong to the command"},
+	"github.com/spf13/pflag":        {[]string{"cmd/ringlimit"}, "flags belong to the command"},
+	"github.com/dustin/go-humanize": {[]string{"cmd/ringlimit"}, "sizes for people belong to the command"},
+	"golang.org/x/sync":             {[]string{"cmd/ringlimit"}, "errgroup ties the doors of a command together"},
+}
+
+// testDependencies may be imported by every test, and by nothing else.
+var testDependencies = []string{
+	"github.com/dunglas/httpsfv",
+	"github.com/rogpeppe/go-internal",
+	"go.uber.org/goleak",
+	"golang.org/x/time",
+	"pgregory.net/rapid",
+}
+
+// standardOnly lists folders that import nothing but the standard library, even
+// if a line above would let them.
+var standardOnly = map[string]string{
+	"limit":      "whoever embeds an algorithm gets no dependency with it",
+	"membership": "the cluster's nouns; see limit",
+	"examples":   "files to read",
+}
+
+// environment lists who may read environment variables. A library that does
+// changes its behaviour behind its caller's back.
+var environment = []string{"cmd/..."}
