@@ -1,0 +1,17 @@
+// Package owner keeps the counters that this node decides for.
+//
+// A [Table] is cut into partitions. Each has a lock, a phase and its counters,
+// and knows nothing of the others, so that two checks meet only when their
+// counters share a partition. To this package a partition is a number; which
+// node should hold it is the ring's affair.
+//
+//	slots     where a counter's state lies: a sorted array with gaps, no pointers
+//	names     what the counters are called: bytes in a row, off the hot path
+//	logs      the stamps of sliding_window_log, in blocks
+//	registry  the rules that counters are counted under, each by a small number
+//	memory    the bound on all of that but the rules
+//
+// Nothing in these holds a pointer for each counter, so ten million counters
+// give the garbage collector nothing to do. A counter that equals a fresh one
+// is dropped by the sweep; no other counter ever is.
+package owner

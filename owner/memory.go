@@ -1,0 +1,30 @@
+package owner
+
+import "sync/atomic"
+
+// memory counts the bytes of all partitions' arrays against a bound.
+type memory struct {
+	max  int64
+	used atomic.Int64
+}
+
+// reserve takes n bytes, unless that would exceed the bound.
+func (m *memory) reserve(n int64) bool {
+	for {
+		used := m.used.Load()
+		if n > 0 && used+n > m.max {
+			return false
+		}
+		if m.used.CompareAndSwap(used, used+n) {
+			return true
+		}
+	}
+}
+
+// add counts bytes that are taken, or with a negative n given back, come what
+// may: a counter that exists is never refused.
+func (m *memory) add(n int64) {
+	if n != 0 {
+		m.used.Add(n)
+	}
+}

@@ -1,0 +1,60 @@
+package owner
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// names holds the counters' names, each behind its length, one after the
+// other. A name is written when its counter comes to be and read by listings
+// alone. A dropped one stays as garbage until the next compaction.
+type names struct {
+	text    []byte
+	garbage int
+}
+
+// nameSize is how many bytes a name takes here.
+func nameSize(name []byte) int {
+	return len(name) + max(1, (bits.Len(uint(len(name)))+6)/7)
+}
+
+// add appends a name and returns where it lies. The caller has made room.
+func (n *names) add(name []byte) uint32 {
+	at := uint32(len(n.text))
+	n.text = binary.AppendUvarint(n.text, uint64(len(name)))
+	n.text = append(n.text, name...)
+	return at
+}
+
+// at is the name that lies there. It is valid until the next compaction.
+func (n *names) at(offset uint32) []byte {
+	size, k := binary.Uvarint(n.text[offset:])
+	start := uint64(offset) + uint64(k)
+	return n.text[start : start+size : start+size]
+}
+
+// drop makes the name that lies there garbage.
+func (n *names) drop(offset uint32) { n.garbage += nameSize(n.at(offset)) }
+
+// grow makes room for so many bytes in all.
+func (n *names) grow(size int) {
+	n.text = append(make([]byte, 0, size), n.text...)
+}
+
+// compact copies the names that counters use to a new array, without garbage
+// but with some room, and tells the counters where they lie now.
+func (n *names) compact(counters []slot) {
+	live := len(n.text) - n.garbage
+	fresh := names{text: make([]byte, 0, live+live/8)}
+	for i := range counters {
+		if counters[i].rule != 0 {
+			counters[i].name = fresh.add(n.at(counters[i].name))
+		}
+	}
+	*n = fresh
+}
+
+// littered says that at least an n-th part is garbage.
+func (n *names) littered(part int) bool { return n.garbage > 0 && n.garbage*part >= len(n.text) }
+
+func (n *names) bytes() int64 { return int64(cap(n.text)) }

@@ -1,0 +1,141 @@
+package owner
+
+import (
+	"context"
+	"runtime"
+	"time"
+)
+
+const (
+	// sweepRound is how long the sweep takes over all partitions, and so about
+	// how long a counter that equals a fresh one may stay.
+	sweepRound = 20 * time.Second
+	// rushPause is the least time between two rounds in a hurry, for which a
+	// new counter that was refused asks.
+	rushPause = time.Second
+	// sweepSlots is how many counters the sweep looks at before it lets those
+	// who wait for the partition's lock go first: a few microseconds.
+	sweepSlots = 512
+)
+
+// Run sweeps the table, one partition at a time, until ctx ends.
+func (t *Table) Run(ctx context.Context) {
+	tick := time.NewTicker(max(sweepRound/time.Duration(len(t.partitions)), time.Microsecond))
+	defer tick.Stop()
+	rushed := t.now() - int64(rushPause)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			t.Sweep(t.now(), 1)
+		case <-t.pressed:
+			if now := t.now(); now-rushed >= int64(rushPause) {
+				rushed = now
+				t.rush(ctx)
+			}
+		}
+	}
+}
+
+// rush sweeps every partition at once.
+func (t *Table) rush(ctx context.Context) {
+	for range t.partitions {
+		if ctx.Err() != nil {
+			return
+		}
+		t.Sweep(t.now(), 1)
+	}
+}
+
+// Sweep goes on to the next partitions, so many of them, and drops what equals
+// a fresh counter as of now. It returns how many counters it dropped.
+func (t *Table) Sweep(now int64, partitions int) (dropped int) {
+	t.sweeping.Lock()
+	defer t.sweeping.Unlock()
+	for range partitions {
+		dropped += t.sweep(&t.partitions[t.cursor], now)
+		t.cursor = (t.cursor + 1) % len(t.partitions)
+	}
+	return dropped
+}
+
+func (t *Table) sweep(p *partition, now int64) (dropped int) {
+	for from, more := uint64(0), true; more; runtime.Gosched() {
+		var n int
+		p.mu.Lock()
+		n, from, more = t.dropFresh(p, now, from, sweepSlots)
+		if !more {
+			t.tidy(p)
+		}
+		p.mu.Unlock()
+		dropped += n
+	}
+	return dropped
+}
+
+// dropFresh looks at about so many counters, beginning with those whose Lo is
+// from, and drops the ones that equal fresh ones. It judges and drops under one
+// hold of the lock: a counter that is used again in between is not lost. It
+// returns where to go on, or that there are no more.
+func (t *Table) dropFresh(p *partition, now int64, from uint64, budget int) (dropped int, next uint64, more bool) {
+	s := &p.slots
+	if s.used == 0 {
+		return 0, 0, false
+	}
+	last := from
+	for i := s.from(from); i < len(s.at); {
+		switch lo := s.at[i].id.Lo; {
+		case s.at[i].rule == 0:
+			i++
+		case budget <= 0 && lo != last: // never between two with the same Lo
+			return dropped, lo, true
+		default:
+			last, budget = lo, budget-1
+			if t.dropIfFresh(p, i, now) {
+				dropped++ // and the next counter may stand at i now
+			} else {
+				i++
+			}
+		}
+	}
+	return dropped, 0, false
+}
+
+// dropIfFresh drops the counter at i if it equals a fresh one.
+func (t *Table) dropIfFresh(p *partition, i int, now int64) bool {
+	s := &p.slots.at[i]
+	rule := t.rules.at(s.rule)
+	if rule.FreshAt(p.state(s, rule)) > now {
+		return false
+	}
+	t.memory.add(-p.freeLog(logOf(s, rule)))
+	p.names.drop(s.name)
+	t.rules.release(s.rule)
+	p.slots.remove(i)
+	p.floor = max(p.floor, now)
+	t.dropped.Add(1)
+	return true
+}
+
+// tidy gives back memory that the partition's counters no longer need.
+func (t *Table) tidy(p *partition) {
+	if p.slots.used == 0 {
+		t.memory.add(-p.bytes())
+		p.counters = counters{}
+		return
+	}
+	if p.slots.sparse() {
+		t.resize(p, roomy(p.slots.used))
+	}
+	if p.names.littered(3) {
+		t.compact(p)
+	}
+}
+
+// compact drops the garbage among the names.
+func (t *Table) compact(p *partition) {
+	before := p.names.bytes()
+	p.names.compact(p.slots.at)
+	t.memory.add(p.names.bytes() - before)
+}

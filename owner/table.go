@@ -1,0 +1,131 @@
+package owner
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ringlimit/ringlimit/limit"
+)
+
+// Call is a charge and where its counter lies.
+type Call struct {
+	ID        ID
+	Partition int
+	limit.Charge
+}
+
+// Result is the answer to a call of a frame: a verdict, or ErrNotHolder or
+// ErrFull.
+type Result struct {
+	Verdict limit.Verdict
+	Err     error
+}
+
+// Config says how large a table is.
+type Config struct {
+	Partitions int          // at least 1
+	Memory     int64        // bytes for counters; 0 means DefaultMemory
+	Now        func() int64 // Unix nanoseconds, for the sweep; nil means a clock of its own
+}
+
+// DefaultMemory is room for about ten million counters with short names.
+const DefaultMemory = 1 << 30
+
+// Table is the counters of this node. It is safe for concurrent use.
+type Table struct {
+	partitions []partition
+	rules      registry
+	memory     memory
+	now        func() int64
+	maxText    int // bytes of names in a partition: slots have 32 bits to point at them
+
+	sweeping sync.Mutex // guards cursor
+	cursor   int        // the partition to sweep next
+	pressed  chan struct{}
+
+	dropped, refused atomic.Int64
+}
+
+// NewTable makes a table in which every partition is in phase None.
+func NewTable(cfg Config) *Table {
+	t := &Table{
+		partitions: make([]partition, max(1, cfg.Partitions)),
+		memory:     memory{max: cfg.Memory},
+		now:        cfg.Now,
+		maxText:    math.MaxUint32,
+		pressed:    make(chan struct{}, 1),
+	}
+	if t.memory.max <= 0 {
+		t.memory.max = DefaultMemory
+	}
+	if t.now == nil {
+		t.now = limit.NewClock().Now
+	}
+	t.rules.init()
+	return t
+}
+
+// Phase returns the partition's phase.
+func (t *Table) Phase(p int) Phase {
+	pt := &t.partitions[p]
+	pt.mu.Lock()
+	defer pt.mu.Unlock()
+	return pt.phase
+}
+
+// SetPhase changes the partition's phase. None drops its counters and gives
+// their memory back.
+func (t *Table) SetPhase(p int, ph Phase) {
+	var gone counters
+	pt := &t.partitions[p]
+	pt.mu.Lock()
+	pt.phase = ph
+	if ph == None {
+		gone, pt.counters = pt.counters, counters{}
+		pt.floor, pt.next, pt.barren = 0, 0, 0
+	}
+	pt.mu.Unlock()
+	t.forget(&gone)
+}
+
+// forget gives back what counters, which nobody else can reach any more, hold.
+func (t *Table) forget(gone *counters) {
+	t.memory.add(-gone.bytes())
+	for i := range gone.slots.at {
+		if n := gone.slots.at[i].rule; n != 0 {
+			t.rules.release(n)
+		}
+	}
+}
+
+// Rule returns a rule that the table has learned, or nil.
+func (t *Table) Rule(id limit.RuleID) *limit.Rule { return t.rules.find(id) }
+
+// Learn makes a rule known. A rule that no counter uses may be forgotten when
+// there are very many.
+func (t *Table) Learn(r *limit.Rule) { t.rules.learn(r) }
+
+// Stats are a table's figures at one moment.
+type Stats struct {
+	Counters int64 // counters there are
+	Bytes    int64 // memory they take, names and room to grow included
+	Holding  int   // partitions in phase Holding
+	Dropped  int64 // counters dropped because they equalled fresh ones, ever
+	Refused  int64 // new counters refused with ErrFull, ever
+}
+
+// Stats takes each partition's lock for a moment.
+func (t *Table) Stats() Stats {
+	s := Stats{Bytes: t.memory.used.Load(), Dropped: t.dropped.Load(), Refused: t.refused.Load()}
+	for i := range t.partitions {
+		p := &t.partitions[i]
+		p.mu.Lock()
+		s.Counters += int64(p.slots.used)
+		if p.phase == Holding {
+			s.Holding++
+		}
+		p.mu.Unlock()
+	}
+	return s
+}
