@@ -1,0 +1,38 @@
+package forward
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ringlimit/ringlimit/membership"
+)
+
+// Why a counter's owner gave no verdict. Besides these there are
+// owner.ErrNotHolder and owner.ErrFull, which an owner that is this very node
+// gives, and the error of a context.
+var (
+	// ErrTimeout means that no answer came in time. The check may have been
+	// counted all the same, so it is never sent again.
+	ErrTimeout = errors.New("the counter's owner did not answer in time")
+	// ErrUnreachable means that there is no way to the owner, or that the
+	// connection broke while the answer was awaited. In the latter case too the
+	// check may have been counted.
+	ErrUnreachable = errors.New("the counter's owner cannot be reached")
+	// ErrOverloaded means that too many checks already wait for this owner. The
+	// check was not sent.
+	ErrOverloaded = errors.New("too many checks wait for the counter's owner")
+	// ErrRejected means that the owner cannot judge such a check, nor could it
+	// if it were asked again. The check was not counted.
+	ErrRejected = errors.New("the counter's owner rejects the check")
+)
+
+// NotMine is the answer of a node that does not hold the counter. The check was
+// not counted.
+type NotMine struct {
+	Hint membership.NodeID // who owns the counter in the answerer's view; empty when nobody does
+	Ring uint64            // the fingerprint of the answerer's ring
+}
+
+func (e *NotMine) Error() string {
+	return fmt.Sprintf("the node asked does not hold the counter; in its ring %016x %q does", e.Ring, e.Hint)
+}

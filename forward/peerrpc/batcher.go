@@ -1,0 +1,293 @@
+package peerrpc
+
+import (
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ringlimit/ringlimit/forward"
+	"github.com/ringlimit/ringlimit/forward/peerrpc/peerpb"
+)
+
+// maxUnanswered is how many frames may be on their way. One leaves the wire
+// idle while the owner decides; more than two only make the frames smaller.
+const maxUnanswered = 2
+
+// maxPending bounds the checks that wait for one peer. A peer that hangs takes
+// each of them for a whole deadline: beyond the bound they are refused at once.
+const maxPending = 16 << 10
+
+// batcher gathers checks into frames. There is no timer and no goroutine to
+// write: callers add their check to the open frame, and who finds fewer than
+// two frames unanswered leads, that is, takes the frame and sends it. So a
+// lone check leaves at once, and what arrives while two frames are unanswered
+// shares the next. The reader of an answer leads when checks are left over.
+type batcher struct {
+	now func() int64
+	// wake is told when the next scan for overdue checks is due, if that is
+	// sooner than it was told before.
+	wake func(in time.Duration)
+
+	waiters waiters
+	frames  frames
+
+	mu      sync.Mutex
+	link    link
+	session *session // what frames are sent on; nil unless link is up
+	leading bool     // someone is about to take the first frame of the queue
+	queue   []*frame // not sent; the last one is open
+	flying  [maxUnanswered]*frame
+	unanswered,
+	pending int // frames in flying; records in flying and queue
+	lastID uint64
+	scanAt int64 // when the next scan is due; math.MaxInt64: none is
+}
+
+// link is the state of the way to the peer.
+type link uint8
+
+const (
+	connecting link = iota // checks wait, within their deadlines
+	up
+	down // checks fail at once
+)
+
+// session is one stream to the peer.
+type session struct {
+	mu     sync.Mutex // leaders may overlap; a stream takes one message at a time
+	stream sender
+}
+
+// sender is the half of a gRPC stream that a session needs.
+type sender interface {
+	Send(*peerpb.Frame) error
+	CloseSend() error
+}
+
+// write sends one packet. Its error says only that the stream is over: the
+// stream's reader learns why, and fails what is in flight.
+func (s *session) write(packet *peerpb.Frame) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.stream.Send(packet)
+}
+
+// close says that no more packets come.
+func (s *session) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.stream.CloseSend() // never fails
+}
+
+func newBatcher(now func() int64, wake func(time.Duration)) *batcher {
+	return &batcher{now: now, wake: wake, scanAt: math.MaxInt64}
+}
+
+// add puts a check into the open frame and says whether the caller leads: it
+// then has to call lead. After an error the waiter still belongs to the caller.
+func (b *batcher) add(r *record, w *waiter) (leads bool, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.link == down:
+		return false, forward.ErrUnreachable
+	case b.pending >= maxPending:
+		return false, forward.ErrOverloaded
+	}
+	b.open(r).add(r, w)
+	b.pending++
+	if w.deadline < b.scanAt {
+		b.scanAt = w.deadline
+		b.wake(time.Duration(w.deadline - b.now()))
+	}
+	return b.claimLead(), nil
+}
+
+// open is the last frame of the queue, or a new one if that is full.
+func (b *batcher) open(r *record) *frame {
+	if n := len(b.queue); n > 0 && b.queue[n-1].hasRoom(r) {
+		return b.queue[n-1]
+	}
+	f := b.frames.get()
+	b.queue = append(b.queue, f)
+	return f
+}
+
+// claimLead makes the caller the leader, if one is wanted. b.mu is held.
+func (b *batcher) claimLead() bool {
+	if b.leading || b.link != up || b.unanswered == maxUnanswered || len(b.queue) == 0 {
+		return false
+	}
+	b.leading = true
+	return true
+}
+
+// lead sends the first frame of the queue. The yield lets those who are about
+// to add a check do it: without it the frames stay small, and the throughput
+// falls to a third.
+func (b *batcher) lead() {
+	runtime.Gosched()
+	packet, s := b.take()
+	if packet == nil {
+		return
+	}
+	s.write(packet)
+	b.frames.putPacket(packet)
+}
+
+// take ends a lead: the first frame of the queue is in flight, and its packet
+// is the caller's to send. Nil: the frame is gone, because its checks were
+// overdue or the stream broke.
+func (b *batcher) take() (*peerpb.Frame, *session) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.leading = false
+	if b.link != up || len(b.queue) == 0 || b.unanswered == maxUnanswered {
+		return nil, nil
+	}
+	f := b.queue[0]
+	b.queue = slices.Delete(b.queue, 0, 1)
+	b.lastID++
+	f.id = b.lastID
+	packet := f.packet
+	packet.Id, f.packet = f.id, nil
+	for i := range b.flying {
+		if b.flying[i] == nil {
+			b.flying[i] = f
+			break
+		}
+	}
+	b.unanswered++
+	return packet, b.session
+}
+
+// answer hands out the answers of one frame. Its error ends the stream.
+func (b *batcher) answer(packet *peerpb.Frame) error {
+	f := b.land(packet.Id)
+	if f == nil {
+		return errBadFrame // an answer to nothing
+	}
+	err := b.handOut(f, packet.Records)
+	b.frames.put(f)
+	b.mu.Lock()
+	leads := b.claimLead()
+	b.mu.Unlock()
+	if leads {
+		b.lead()
+	}
+	return err
+}
+
+// land takes a frame out of flight.
+func (b *batcher) land(id uint64) *frame {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, f := range b.flying {
+		if f != nil && f.id == id {
+			b.flying[i] = nil
+			b.unanswered--
+			b.pending -= len(f.waiters)
+			return f
+		}
+	}
+	return nil
+}
+
+func (b *batcher) handOut(f *frame, records []byte) (err error) {
+	var a answer
+	for i, w := range f.waiters {
+		if records, err = cutAnswer(records, &a); err != nil {
+			f.waiters = f.waiters[i:]
+			f.fail(&b.waiters, &answer{err: forward.ErrUnreachable})
+			return err
+		}
+		if w != nil {
+			b.waiters.finish(w, &a)
+		}
+	}
+	if len(records) > 0 {
+		return errBadFrame
+	}
+	return nil
+}
+
+// scan fails the overdue checks and returns when to come again: math.MaxInt64
+// if nothing waits.
+func (b *batcher) scan(now int64) (next int64) {
+	overdue := answer{err: forward.ErrTimeout}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.scanAt = math.MaxInt64
+	for _, f := range b.flying {
+		if f != nil {
+			f.expire(now, &b.waiters, &overdue)
+			b.scanAt = min(b.scanAt, f.earliest)
+		}
+	}
+	kept := b.queue[:0]
+	for _, f := range b.queue {
+		f.expire(now, &b.waiters, &overdue)
+		if f.live == 0 { // nobody wants it any more: do not charge for it
+			b.pending -= len(f.waiters)
+			b.frames.put(f)
+			continue
+		}
+		b.scanAt = min(b.scanAt, f.earliest)
+		kept = append(kept, f)
+	}
+	clear(b.queue[len(kept):])
+	b.queue = kept
+	return b.scanAt
+}
+
+// start lets the checks go out on a stream.
+func (b *batcher) start(s *session) {
+	b.mu.Lock()
+	b.link, b.session = up, s
+	leads := b.claimLead()
+	b.mu.Unlock()
+	if leads {
+		b.lead()
+	}
+}
+
+// pause keeps new checks back: no frame leaves on the present stream any more.
+// It returns how many frames are still unanswered.
+func (b *batcher) pause() (unanswered int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.link, b.session = connecting, nil
+	return b.unanswered
+}
+
+// fail ends the stream: what is in flight fails, for nobody knows whether it
+// was counted. With link down, what was not sent fails too, and so does all
+// that comes.
+func (b *batcher) fail(l link) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.link, b.session = l, nil
+	for i, f := range b.flying {
+		if f != nil {
+			b.flying[i] = nil
+			b.drop(f)
+		}
+	}
+	b.unanswered = 0
+	if l != down {
+		return
+	}
+	for _, f := range b.queue {
+		b.drop(f)
+	}
+	clear(b.queue)
+	b.queue = b.queue[:0]
+}
+
+func (b *batcher) drop(f *frame) {
+	b.pending -= len(f.waiters)
+	f.fail(&b.waiters, &answer{err: forward.ErrUnreachable})
+	b.frames.put(f)
+}

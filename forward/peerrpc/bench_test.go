@@ -1,0 +1,250 @@
+package peerrpc
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/ringlimit/ringlimit/forward/peerrpc/peerpb"
+	"github.com/ringlimit/ringlimit/limit"
+	"github.com/ringlimit/ringlimit/membership"
+)
+
+// All contenders carry the same records to the same judge on a real table, over
+// loopback TCP, in one process: both ends share the cores, as two nodes on one
+// machine would.
+
+// asker makes one check and waits for its answer.
+type asker func(name []byte) error
+
+// BenchmarkChecks compares the stream with a plain unary gRPC call, as many
+// callers see it. stream/unary-x is how many times as many checks a second the
+// stream carries; tcp/stream-x is what bare TCP with the same batching would
+// add: gRPC's share.
+func BenchmarkChecks(b *testing.B) {
+	for _, callers := range []int{1, 64, 256} {
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+			rule := tokens(b, 1e9)
+			stream, unary, tcp := streamAsker(b, rule), unaryAsker(b, rule), tcpAsker(b, rule)
+			var s, u, t run
+			// In turns, so that a noisy neighbour slows all of them.
+			const turns = 4
+			b.ResetTimer()
+			for range turns {
+				s.add(measure(b, callers, b.N/turns+1, stream))
+				b.StopTimer()
+				u.add(measure(b, callers, b.N/turns/8+1, unary))
+				t.add(measure(b, callers, b.N/turns+1, tcp))
+				b.StartTimer()
+			}
+			b.StopTimer()
+			b.ReportMetric(s.rate(), "checks/s")
+			b.ReportMetric(s.cpu(), "cpu-ns/check")
+			b.ReportMetric(s.rate()/u.rate(), "stream/unary-x")
+			b.ReportMetric(t.rate()/s.rate(), "tcp/stream-x")
+			if callers == 1 {
+				b.ReportMetric(s.p50(), "p50-ns")
+				b.ReportMetric(s.p50()/u.p50(), "p50-x")
+			}
+		})
+	}
+}
+
+// run is what one contender did.
+type run struct {
+	n          int
+	took, used time.Duration
+	waits      []time.Duration // one caller only
+}
+
+func (r *run) add(o run) {
+	r.n, r.took, r.used = r.n+o.n, r.took+o.took, r.used+o.used
+	r.waits = append(r.waits, o.waits...)
+}
+
+func (r *run) rate() float64 { return float64(r.n) / r.took.Seconds() }
+func (r *run) cpu() float64  { return float64(r.used) / float64(r.n) }
+
+func (r *run) p50() float64 {
+	slices.Sort(r.waits)
+	return float64(r.waits[len(r.waits)/2])
+}
+
+func measure(b *testing.B, callers, n int, ask asker) run {
+	r := run{n: n}
+	if callers == 1 {
+		r.waits = make([]time.Duration, 0, n)
+	}
+	var left atomic.Int64
+	left.Store(int64(n))
+	var wg sync.WaitGroup
+	used, start := cpuTime(), time.Now()
+	for c := range callers {
+		wg.Go(func() {
+			name := fmt.Appendf(nil, "default\x00global\x00customer-%08d", c)
+			for left.Add(-1) >= 0 {
+				asked := time.Now()
+				if err := ask(name); err != nil {
+					b.Error(err)
+					return
+				}
+				if r.waits != nil {
+					r.waits = append(r.waits, time.Since(asked))
+				}
+			}
+		})
+	}
+	wg.Wait()
+	r.took, r.used = time.Since(start), cpuTime()-used
+	return r
+}
+
+// cpuTime is what the process has used.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func streamAsker(b *testing.B, rule *limit.Rule) asker {
+	l := loopback(b)
+	serve(b, serverConfig("owner", holding(testPartitions)), l)
+	peer := newPool(b, nil).Peer(membership.Member{ID: "owner", Peer: l.Addr().String()})
+	return func(name []byte) error {
+		c := callOf(rule, string(name), 1)
+		_, err := peer.Check(context.Background(), c, wall()+int64(5*time.Second))
+		return err
+	}
+}
+
+// benchJudge decides like the server.
+func benchJudge(b *testing.B, rule *limit.Rule) func(records []byte) []byte {
+	table := holding(testPartitions)
+	table.Learn(rule)
+	cfg := serverConfig("owner", table)
+	judges := sync.Pool{New: func() any { return &judge{cfg: &cfg} }}
+	return func(records []byte) []byte {
+		j := judges.Get().(*judge)
+		defer judges.Put(j)
+		answers, err := j.frame(records, nil)
+		if err != nil {
+			b.Error(err)
+		}
+		return answers
+	}
+}
+
+func benchRecord(buf []byte, rule *limit.Rule, name []byte) []byte {
+	return appendRecord(buf, &record{rule: rule.ID(), cost: 1, name: name})
+}
+
+// unaryAsker calls a service of its own: a unary method that takes a frame.
+func unaryAsker(b *testing.B, rule *limit.Rule) asker {
+	decide := benchJudge(b, rule)
+	handler := func(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+		var ask peerpb.Frame
+		if err := decode(&ask); err != nil {
+			return nil, err
+		}
+		return &peerpb.Frame{Id: ask.Id, Records: decide(ask.Records)}, nil
+	}
+	server := grpc.NewServer()
+	server.RegisterService(&grpc.ServiceDesc{
+		ServiceName: "bench.Unary", HandlerType: (*any)(nil),
+		Methods: []grpc.MethodDesc{{MethodName: "Check", Handler: handler}},
+	}, struct{}{})
+	l := loopback(b)
+	go server.Serve(l)
+	b.Cleanup(server.Stop)
+	cc, err := grpc.NewClient("passthrough:///"+l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { cc.Close() })
+	return func(name []byte) error {
+		var reply peerpb.Frame
+		if err := cc.Invoke(context.Background(), "/bench.Unary/Check",
+			&peerpb.Frame{Id: 1, Records: benchRecord(nil, rule, name)}, &reply); err != nil {
+			return err
+		}
+		var a answer
+		_, err := cutAnswer(reply.Records, &a)
+		return err
+	}
+}
+
+// tcpAsker is the floor: the same batcher on a bare connection, frames with a
+// length and an id before them.
+func tcpAsker(b *testing.B, rule *limit.Rule) asker {
+	l := loopback(b)
+	b.Cleanup(func() { l.Close() })
+	decide := benchJudge(b, rule)
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		eachFrame(conn, func(f *peerpb.Frame) {
+			(&bareStream{conn: conn}).Send(&peerpb.Frame{Id: f.Id, Records: decide(f.Records)})
+		})
+	}()
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { conn.Close() })
+	batch := newBatcher(wall, func(time.Duration) {})
+	batch.start(&session{stream: &bareStream{conn: conn}})
+	go eachFrame(conn, func(f *peerpb.Frame) { batch.answer(f) })
+	c := &conn2{batch: batch}
+	return func(name []byte) error { return c.ask(&record{rule: rule.ID(), cost: 1, name: name}) }
+}
+
+type conn2 struct{ batch *batcher }
+
+func (c *conn2) ask(r *record) error {
+	return (&conn{batch: c.batch}).ask(context.Background(), r, wall()+int64(5*time.Second)).err
+}
+
+type bareStream struct {
+	conn net.Conn
+	buf  []byte
+}
+
+func (s *bareStream) Send(f *peerpb.Frame) error {
+	s.buf = binary.LittleEndian.AppendUint32(s.buf[:0], uint32(len(f.Records)))
+	s.buf = binary.LittleEndian.AppendUint64(s.buf, f.Id)
+	_, err := s.conn.Write(append(s.buf, f.Records...))
+	return err
+}
+
+func (s *bareStream) CloseSend() error { return nil }
+
+func eachFrame(conn net.Conn, do func(*peerpb.Frame)) {
+	in := bufio.NewReaderSize(conn, 64<<10)
+	var head [12]byte
+	for {
+		if _, err := io.ReadFull(in, head[:]); err != nil {
+			return
+		}
+		f := &peerpb.Frame{Id: binary.LittleEndian.Uint64(head[4:]), Records: make([]byte, binary.LittleEndian.Uint32(head[:]))}
+		if _, err := io.ReadFull(in, f.Records); err != nil {
+			return
+		}
+		do(f)
+	}
+}

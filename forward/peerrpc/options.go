@@ -1,0 +1,59 @@
+package peerrpc
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+)
+
+// gRPC's own defaults suit clients of a distant service: 20 s to connect, 120 s
+// between attempts. Peers are near, and a peer that is back must be used at
+// once.
+const (
+	connectTimeout = time.Second
+	maxBackoff     = time.Second
+	pingAfter      = 10 * time.Second // of silence
+	pingTimeout    = 2 * time.Second
+	// Windows that never fill, of fixed size: gRPC's dynamic ones cost a probe
+	// for each frame.
+	window = 1 << 20
+)
+
+func dialOptions(dial func(context.Context, string) (net.Conn, error)) []grpc.DialOption {
+	opts := []grpc.DialOption{
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingAfter, Timeout: pingTimeout}),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: maxBackoff},
+			MinConnectTimeout: connectTimeout,
+		}),
+		grpc.WithStaticStreamWindowSize(window),
+		grpc.WithStaticConnWindowSize(window),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxFrame), grpc.WaitForReady(false)),
+		grpc.WithIdleTimeout(0),
+		grpc.WithNoProxy(),
+		grpc.WithDisableServiceConfig(),
+	}
+	if dial != nil {
+		opts = append(opts, grpc.WithContextDialer(dial))
+	}
+	return opts
+}
+
+func serverOptions() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingAfter / 2, PermitWithoutStream: true}),
+		grpc.StaticStreamWindowSize(window),
+		grpc.StaticConnWindowSize(window),
+		grpc.MaxRecvMsgSize(maxFrame),
+		grpc.MaxConcurrentStreams(4), // a peer opens one; another while that ends
+		grpc.MaxHeaderListSize(8 << 10),
+		grpc.ConnectionTimeout(2 * connectTimeout),
+	}
+}
