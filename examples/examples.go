@@ -1,9 +1,10 @@
-// Package examples holds files that show how ringlimit is set up.
+// Package examples holds the files that the documentation speaks of, so that
+// the command can run with them where they are not on disk.
 package examples
 
 import _ "embed"
 
-// Rules is rules.yaml: what `ringlimit dev` enforces when it is given no rules.
+// Rules is rules.yaml: an example of a rule file, with each of the algorithms.
 //
 //go:embed rules.yaml
-var Rules string
+var Rules []byte

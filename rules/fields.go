@@ -1,0 +1,175 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/ringlimit/ringlimit/limit"
+)
+
+const maxNameBytes = 128
+
+// The spellings of two choices, by what they are compiled to.
+var (
+	onMissing   = map[bool]string{false: "skip", true: "deny"}
+	retryJitter = map[bool]string{true: "full", false: "none"}
+)
+
+// ruleFields are the fields of a rule, in the order in which errors list them.
+// Each setter reads the value of its field.
+var ruleFields = []struct {
+	name string
+	set  func(*draft, string, ast.Node)
+}{
+	{"name", (*draft).setName},
+	{"route_pattern", (*draft).setPattern},
+	{"by", (*draft).setBy},
+	{"algorithm", (*draft).setAlgorithm},
+	{"limit", (*draft).setLimit},
+	{"window", (*draft).setWindow},
+	{"timezone", (*draft).setTimezone},
+	{"burst", (*draft).setBurst},
+	{"delay", (*draft).setDelay},
+	{"on_failure", (*draft).setOnFailure},
+	{"on_missing", (*draft).setOnMissing},
+	{"retry_jitter", (*draft).setRetryJitter},
+}
+
+func (d *draft) setField(e entry) {
+	for _, f := range ruleFields {
+		if f.name == e.key {
+			f.set(d, e.key, e.value)
+			return
+		}
+	}
+	d.report(e.at, join(d.path, e.key), "is no field of a rule; these are: %s", fieldNames())
+}
+
+func fieldNames() string {
+	var names []string
+	for _, f := range ruleFields {
+		names = append(names, f.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+func (d *draft) setName(field string, n ast.Node) {
+	name, ok := d.text(n, join(d.path, field), "charges")
+	if problem := nameProblem(name); ok && problem != "" {
+		d.refuse(field, "%s", problem)
+	}
+	d.name = name
+}
+
+// nameProblem checks the name of a rule or a tier. Names stand in quoted
+// strings of HTTP fields (RFC 9651), which are ASCII.
+func nameProblem(name string) string {
+	unprintable := func(c rune) bool { return c < ' ' || c > '~' }
+	switch {
+	case name == "":
+		return "is empty; give a name, such as free"
+	case len(name) > maxNameBytes:
+		return fmt.Sprintf("is %d bytes long; at most %d are allowed", len(name), maxNameBytes)
+	case strings.ContainsFunc(name, unprintable):
+		return fmt.Sprintf("is %q; names are of printable ASCII characters, because they stand in HTTP headers", name)
+	}
+	return ""
+}
+
+// setPattern only takes the text: a pattern is checked against those of the
+// whole tier.
+func (d *draft) setPattern(field string, n ast.Node) {
+	d.pattern, _ = d.text(n, join(d.path, field), `"GET /v1/users/{id}"`)
+}
+
+func (d *draft) setBy(field string, n ast.Node) {
+	items, ok := d.items(n, join(d.path, field), "[client] or [ip, attribute region]")
+	if ok && (len(items) == 0 || len(items) > MaxDimensions) {
+		d.refuse(field, "has %d entries; give 1 to %d, or leave it out for [client]", len(items), MaxDimensions)
+		return
+	}
+	d.by = nil
+	for i, item := range items {
+		d.addDimension(item, fmt.Sprintf("%s[%d]", join(d.path, field), i))
+	}
+}
+
+func (d *draft) addDimension(n ast.Node, path string) {
+	text, ok := d.text(n, path, "client")
+	if !ok {
+		return
+	}
+	dim, problem := parseDimension(text)
+	if problem == "" && slices.Contains(d.by, dim) {
+		problem = "stands twice; leave one of them"
+	}
+	if problem != "" {
+		d.report(n.GetToken(), path, "%.64q %s", text, problem)
+	}
+	d.by = append(d.by, dim)
+}
+
+func (d *draft) setAlgorithm(field string, n ast.Node) {
+	if text, ok := d.text(n, join(d.path, field), "token_bucket"); ok {
+		a, err := limit.ParseAlgorithm(text)
+		d.spec.Algorithm = a
+		d.refuseSpec(err)
+	}
+}
+
+func (d *draft) setLimit(field string, n ast.Node) {
+	d.spec.Limit, _ = d.integer(n, join(d.path, field))
+}
+
+func (d *draft) setWindow(field string, n ast.Node) {
+	d.window = n.GetToken().Value
+	if _, number := n.(*ast.IntegerNode); !number {
+		var ok bool
+		if d.window, ok = d.text(n, join(d.path, field), "60s"); !ok {
+			return
+		}
+	}
+	var problem string
+	if d.spec.Window, d.spec.Calendar, problem = parseWindow(d.window); problem != "" {
+		d.refuse(field, "is %.64q; it %s", d.window, problem)
+	}
+}
+
+func (d *draft) setTimezone(field string, n ast.Node) {
+	text, ok := d.text(n, join(d.path, field), "Europe/Berlin")
+	if d.spec.Timezone = text; ok && text == "" {
+		d.refuse(field, "is empty; leave it out for UTC, or name a zone such as Europe/Berlin")
+	}
+}
+
+func (d *draft) setBurst(field string, n ast.Node) {
+	d.spec.Burst, _ = d.integer(n, join(d.path, field))
+}
+
+func (d *draft) setDelay(field string, n ast.Node) {
+	delay, _ := d.boolean(n, join(d.path, field))
+	d.spec.Police = !delay
+}
+
+func (d *draft) setOnFailure(field string, n ast.Node) {
+	if text, ok := d.text(n, join(d.path, field), "local"); ok {
+		f, err := limit.ParseOnFailure(text)
+		d.onFailure = f
+		d.refuseSpec(err)
+	}
+}
+
+func (d *draft) setOnMissing(field string, n ast.Node) { d.deny = d.choose(field, n, onMissing) }
+
+func (d *draft) setRetryJitter(field string, n ast.Node) { d.jitter = d.choose(field, n, retryJitter) }
+
+func (d *draft) choose(field string, n ast.Node, spellings map[bool]string) bool {
+	text, ok := d.text(n, join(d.path, field), spellings[true])
+	if ok && text != spellings[true] && text != spellings[false] {
+		d.refuse(field, "is %.64q; it must be %s or %s", text, spellings[false], spellings[true])
+	}
+	return text == spellings[true]
+}

@@ -1,0 +1,158 @@
+package rules
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/ringlimit/ringlimit/limit"
+)
+
+// DefaultTier is the tier of requests that name none, and the one that is
+// looked at when a request's own tier has no rule for it.
+const DefaultTier = "default"
+
+// Set is a rule file, compiled. It is immutable and safe for concurrent use.
+// The zero Set has no rules.
+type Set struct {
+	tiers    map[string]*tier
+	standard *tier // the default tier; nil when there is none
+	known    string
+	rules    []*rule // in the file's order
+	json     []byte
+	warnings []string
+}
+
+// tier is one tier's rules by the kind of their pattern.
+type tier struct {
+	paths *node              // nil: no path patterns
+	names map[string][]*rule // by the route's name
+	every []*rule            // pattern "*"
+	plain []*rule            // no pattern
+	json  []byte
+}
+
+// rule is what the caller's side needs to know to charge a counter.
+type rule struct {
+	*limit.Rule
+	pattern string // as written; empty: none
+	by      []dimension
+	prefix  []byte // of its counters' names
+	deny    bool   // on_missing: deny
+}
+
+// Match is the rule that applies to a request.
+type Match struct {
+	Rule    *limit.Rule // nil: no rule applies
+	Counter []byte      // the counter's name
+	Missing string      // not empty: refuse, the request lacks this dimension and on_missing is deny; there is no Counter
+}
+
+// Match finds the rule for a request that has passed Validate. The counter's
+// name is written to buf from its start; it is valid as long as buf is left
+// alone. Match does not allocate if buf is large enough and the path is in its
+// canonical spelling.
+//
+// The route's path has to be percent-encoded as it came from the client. The
+// error is an *limit.InputError for a tier that does not exist.
+func (s *Set) Match(req *limit.Request, buf []byte) (Match, error) {
+	own := s.standard
+	if req.Tier != "" {
+		if own = s.tiers[req.Tier]; own == nil {
+			return Match{}, s.unknownTier(req.Tier)
+		}
+	}
+	q := search{req: req, route: parseRoute(req.Route), buf: buf[:0]}
+	if own != nil && q.tier(own) {
+		return q.match, nil
+	}
+	if s.standard != nil && s.standard != own && q.tier(s.standard) {
+		return q.match, nil
+	}
+	return Match{}, nil
+}
+
+func (s *Set) unknownTier(name string) error {
+	return &limit.InputError{Field: "tier", Problem: fmt.Sprintf("%q is unknown; %s", clip(name, maxNameBytes), s.known)}
+}
+
+// search is one run of Match.
+type search struct {
+	req     *limit.Request
+	route   route
+	buf     []byte
+	match   Match
+	matched bool // a path pattern matched, whether or not its rules could be used
+}
+
+// tier tries the tier's rules, the most specific pattern first.
+func (q *search) tier(t *tier) bool {
+	if q.route.http {
+		if t.paths != nil && q.paths(t.paths) {
+			return true
+		}
+	} else if q.try(t.names[q.route.path]) {
+		return true
+	}
+	return q.try(t.every) || q.try(t.plain)
+}
+
+// try takes the first rule that can judge the request. A rule whose dimension
+// is missing either decides by that, or is passed over.
+func (q *search) try(rules []*rule) bool {
+	for _, r := range rules {
+		counter, missing := r.counter(q.buf, q.req, &q.route)
+		switch {
+		case missing == "":
+			q.match = Match{Rule: r.Rule, Counter: counter}
+			return true
+		case r.deny:
+			q.match = Match{Rule: r.Rule, Missing: missing}
+			return true
+		}
+	}
+	return false
+}
+
+// counter names the rule's counter for the request, or the dimension that the
+// request lacks.
+func (r *rule) counter(buf []byte, req *limit.Request, rt *route) (name []byte, missing string) {
+	name = append(buf, r.prefix...)
+	for i := range r.by {
+		var ok bool
+		if name, ok = r.by[i].appendValue(name, req, rt, r.pattern); !ok {
+			return nil, r.by[i].label
+		}
+	}
+	return name, ""
+}
+
+// Rules are all rules, in the file's order.
+func (s *Set) Rules() iter.Seq[*limit.Rule] {
+	return func(yield func(*limit.Rule) bool) {
+		for _, r := range s.rules {
+			if !yield(r.Rule) {
+				return
+			}
+		}
+	}
+}
+
+// Warnings are what is allowed but probably not meant, each with its file, line
+// and field.
+func (s *Set) Warnings() []string { return slices.Clone(s.warnings) }
+
+// maxKnownTiers bounds how many tiers an error names.
+const maxKnownTiers = 10
+
+// knownTiers says which tiers there are.
+func knownTiers(names []string) string {
+	slices.Sort(names)
+	listed := names[:min(len(names), maxKnownTiers)]
+	text := "known are " + strings.Join(listed, ", ")
+	if more := len(names) - len(listed); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
