@@ -1,0 +1,102 @@
+// Package adminfront is the operator's door: who is in the cluster, who counts
+// a key and what is left of it, metrics and profiles. It asks no password, so
+// it belongs on a loopback address.
+package adminfront
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/ringlimit/ringlimit/front"
+	"github.com/ringlimit/ringlimit/limit"
+)
+
+// Cluster is what a node knows of the cluster it is in.
+type Cluster interface {
+	// Members lists all members, this one included, by ID.
+	Members() []Member
+	// Locate finds who counts the request and peeks at its counter. A
+	// *[limit.InputError] means that the request is bad input.
+	Locate(ctx context.Context, req limit.Request) (Location, error)
+}
+
+// Member is a node as /v1/members shows it.
+type Member struct {
+	ID    string `json:"id"`
+	State string `json:"state"` // joining, serving or draining
+	Addr  string `json:"addr"`  // host:port of its HTTP door; empty if it has none
+	Peer  string `json:"peer"`  // host:port where other nodes ask it
+	Owner bool   `json:"owner"` // false: it forwards and never counts
+	Boot  string `json:"boot"`  // differs for each run of the node
+}
+
+// Location is where a request is counted.
+type Location struct {
+	Partition int
+	Owner     string        // node ID; empty when the ring has no owner
+	Verdict   limit.Verdict // of a peek; without a Rule nothing counts the request
+}
+
+const keysPath = "/v1/keys/"
+
+type door struct {
+	cluster Cluster
+	mux     *http.ServeMux
+}
+
+// New makes the door; metrics answers /metrics.
+func New(cluster Cluster, metrics http.Handler) http.Handler {
+	d := &door{cluster: cluster, mux: http.NewServeMux()}
+	d.mux.HandleFunc("/v1/members", get(d.members))
+	d.mux.Handle("/metrics", metrics)
+	d.mux.HandleFunc("/debug/pprof/", get(listProfiles))
+	d.mux.HandleFunc("/debug/pprof/{name}", get(profile))
+	d.mux.HandleFunc("/debug/pprof/profile", get(cpuProfile))
+	d.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		front.NewProblem(http.StatusNotFound, "", "there is nothing at this path").Write(w)
+	})
+	return d
+}
+
+// ServeHTTP takes keys out of the path itself: a ServeMux would redirect
+// a//b to a/b, which is another key.
+func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if key, ok := strings.CutPrefix(r.URL.Path, keysPath); ok {
+		get(func(w http.ResponseWriter, r *http.Request) { d.key(w, r, key) })(w, r)
+		return
+	}
+	d.mux.ServeHTTP(w, r)
+}
+
+// get refuses other methods.
+func get(serve http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			front.NewProblem(http.StatusMethodNotAllowed, "", "this path takes GET, HEAD").Write(w)
+			return
+		}
+		serve(w, r)
+	}
+}
+
+func (d *door) members(w http.ResponseWriter, _ *http.Request) {
+	members := d.cluster.Members()
+	if members == nil {
+		members = []Member{}
+	}
+	body, err := json.Marshal(map[string][]Member{"members": members})
+	if err != nil {
+		front.ProblemOf(err).Write(w)
+		return
+	}
+	writeJSON(w, body)
+}
+
+func writeJSON(w http.ResponseWriter, body []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Write(body)
+}

@@ -1,0 +1,154 @@
+package front
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/ringlimit/ringlimit/limit"
+)
+
+// maxInteger is the largest Integer of a structured field (RFC 9651, section
+// 3.3.1): 15 digits. A limit may have 16.
+const maxInteger = 999_999_999_999_999
+
+// SetHeaders tells the client where it stands, in the three forms in use: the
+// RateLimit-* triple (seconds), the X-RateLimit-* triple (its Reset is Unix
+// time) and RateLimit with RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers-11).
+//
+// A verdict without a rule has nothing to tell. One that no counter stands
+// behind (nobody could be asked, or the request lacks what the rule counts by)
+// tells the policy alone.
+func SetHeaders(h http.Header, v *limit.Verdict, now time.Time) {
+	if v.Rule == nil {
+		return
+	}
+	var f fields
+	f.buf = f.room[:0]
+	f.policy(v.Rule, now)
+	if counted(v) {
+		f.standing(v, now)
+	}
+	f.copyTo(h)
+}
+
+// counted says whether the verdict's figures are a counter's.
+func counted(v *limit.Verdict) bool {
+	return v.Reason != limit.Unavailable && v.Reason != limit.MissingDimension
+}
+
+// effective is the time that the Reset fields speak of: a refused client's
+// wait, an admitted one's time until the whole budget is back. A request that no
+// wait helps is told the latter.
+func effective(v *limit.Verdict) time.Duration {
+	if v.Allowed || v.Reason != limit.NoReason {
+		return v.ResetAfter
+	}
+	return max(v.RetryAfter, 1)
+}
+
+// fields gathers header values in one buffer, so that all of them cost two
+// allocations.
+type fields struct {
+	buf   []byte
+	names [8]string
+	ends  [8]int
+	n     int
+	room  [256]byte
+}
+
+func (f *fields) policy(rule *limit.Rule, now time.Time) {
+	f.name(rule.Name)
+	f.param(";q=", rule.Limit)
+	if w := rule.WindowSeconds(now.UnixNano()); w > 0 {
+		f.param(";w=", w)
+	}
+	f.end("Ratelimit-Policy")
+}
+
+func (f *fields) standing(v *limit.Verdict, now time.Time) {
+	wait := effective(v)
+	seconds := wholeSeconds(wait)
+
+	f.name(v.Rule.Name)
+	f.param(";r=", v.Remaining)
+	f.param(";t=", seconds)
+	f.end("Ratelimit")
+
+	f.integer("Ratelimit-Limit", v.Limit)
+	f.integer("Ratelimit-Remaining", v.Remaining)
+	f.integer("Ratelimit-Reset", seconds)
+	f.integer("X-Ratelimit-Limit", v.Limit)
+	f.integer("X-Ratelimit-Remaining", v.Remaining)
+	f.integer("X-Ratelimit-Reset", unixCeil(now.Add(wait)))
+}
+
+// name appends a policy's name as an RFC 9651 String. Rule names are printable
+// ASCII; anything else would end or corrupt the field and is replaced.
+func (f *fields) name(s string) {
+	f.buf = append(f.buf, '"')
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			f.buf = append(f.buf, '\\', c)
+		case c < ' ' || c > '~':
+			f.buf = append(f.buf, '?')
+		default:
+			f.buf = append(f.buf, c)
+		}
+	}
+	f.buf = append(f.buf, '"')
+}
+
+func (f *fields) param(key string, value int64) {
+	f.buf = append(f.buf, key...)
+	f.number(value)
+}
+
+func (f *fields) integer(header string, value int64) {
+	f.number(value)
+	f.end(header)
+}
+
+func (f *fields) number(n int64) {
+	f.buf = strconv.AppendInt(f.buf, min(max(n, 0), maxInteger), 10)
+}
+
+// end closes a value; header is in Go's canonical form.
+func (f *fields) end(header string) {
+	f.names[f.n], f.ends[f.n] = header, len(f.buf)
+	f.n++
+}
+
+func (f *fields) copyTo(h http.Header) {
+	text, values, start := string(f.buf), make([]string, f.n), 0
+	for i, end := range f.ends[:f.n] {
+		values[i] = text[start:end]
+		h[f.names[i]] = values[i : i+1 : i+1]
+		start = end
+	}
+}
+
+// wholeSeconds rounds up: a client that comes back when told must not be early.
+func wholeSeconds(d time.Duration) int64 {
+	return ceilDiv(max(d, 0), time.Second)
+}
+
+func wholeMillis(d time.Duration) int64 {
+	return ceilDiv(max(d, 0), time.Millisecond)
+}
+
+func ceilDiv(d, unit time.Duration) int64 {
+	n := int64(d / unit)
+	if d%unit > 0 {
+		n++
+	}
+	return n
+}
+
+func unixCeil(t time.Time) int64 {
+	if t.Nanosecond() > 0 {
+		return t.Unix() + 1
+	}
+	return t.Unix()
+}

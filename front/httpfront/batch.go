@@ -1,0 +1,166 @@
+package httpfront
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ringlimit/ringlimit/front"
+	"github.com/ringlimit/ringlimit/limit"
+)
+
+const (
+	maxChecks = 1000
+	// maxAsking is how many checks of one batch wait for owners at once: enough to
+	// fill the frames to each peer, and to wait out a dead owner's deadlines
+	// together rather than one after the other.
+	maxAsking = 128
+)
+
+// item is one check of a batch and its answer. An item that is bad input has
+// its error from the start and is never asked.
+type item struct {
+	req     limit.Request
+	verdict limit.Verdict
+	err     error
+	next    int // the next item of the same key; 0: none
+}
+
+func (s *server) checks(w http.ResponseWriter, r *http.Request) {
+	x := s.borrow()
+	defer s.giveBack(x)
+	items, err := s.readChecks(x, w, r)
+	if err == nil {
+		s.ask(r, items)
+		err = r.Context().Err()
+	}
+	if err != nil {
+		s.problem(err).Write(w)
+		return
+	}
+	x.reply = s.appendAnswers(x.reply[:0], items)
+	writeJSON(w, http.StatusOK, x.reply)
+}
+
+// readChecks reads {"checks":[…]}. A text that is not JSON is refused whole, a
+// check that is wrong for itself.
+func (s *server) readChecks(x *exchange, w http.ResponseWriter, r *http.Request) ([]item, error) {
+	if err := x.read(w, r, maxChecksBytes); err != nil {
+		return nil, err
+	}
+	var items []item
+	seen := false
+	err := x.decoder.object("body", func(name []byte) error {
+		switch {
+		case string(name) != "checks":
+			return &limit.InputError{Field: fmt.Sprintf("%.60s", name), Problem: "is not a field here; there is checks"}
+		case seen:
+			return twice("checks")
+		}
+		seen = true
+		var err error
+		items, err = s.readList(x)
+		return err
+	})
+	if err == nil && !seen {
+		err = &limit.InputError{Field: "checks", Problem: "is missing; it must be a list of checks"}
+	}
+	if err == nil {
+		err = x.decoder.end()
+	}
+	return items, err
+}
+
+func (s *server) readList(x *exchange) ([]item, error) {
+	list := x.decoder.json
+	if list.PeekKind() != '[' {
+		_, err := x.decoder.scalar("checks", '[')
+		return nil, err
+	}
+	if _, err := list.ReadToken(); err != nil {
+		return nil, syntaxError(err)
+	}
+	var items []item
+	for list.PeekKind() != ']' {
+		raw, err := list.ReadValue()
+		if err != nil {
+			return nil, syntaxError(err)
+		}
+		if len(items) == maxChecks {
+			return nil, &limit.InputError{Field: "checks", Problem: fmt.Sprintf("has more than %d entries; send them in parts", maxChecks)}
+		}
+		x.item.reset(bytes.NewBuffer(raw))
+		req, err := x.item.check("check", checkFields)
+		req.IP = s.Identity.Network(req.IP)
+		items = append(items, item{req: req, err: err})
+	}
+	if _, err := list.ReadToken(); err != nil {
+		return nil, syntaxError(err)
+	}
+	return items, nil
+}
+
+// ask has the checks of one key decided in their order and those of different
+// keys side by side.
+func (s *server) ask(r *http.Request, items []item) {
+	heads := chain(items)
+	var taken atomic.Int64
+	var workers sync.WaitGroup
+	for range min(len(heads), maxAsking) {
+		workers.Go(func() {
+			for n := taken.Add(1); n <= int64(len(heads)); n = taken.Add(1) {
+				s.askChain(r, items, heads[n-1])
+			}
+		})
+	}
+	workers.Wait()
+}
+
+func (s *server) askChain(r *http.Request, items []item, at int) {
+	for {
+		it := &items[at]
+		it.verdict, it.err = s.Checker.Check(r.Context(), it.req)
+		if it.next == 0 {
+			return
+		}
+		at = it.next
+	}
+}
+
+// chain links the valid items of each key and returns the first of each.
+func chain(items []item) (heads []int) {
+	last := make(map[string]int, len(items))
+	for i := range items {
+		if items[i].err != nil {
+			continue
+		}
+		key := items[i].req.Key
+		if before, ok := last[key]; ok {
+			items[before].next = i
+		} else {
+			heads = append(heads, i)
+		}
+		last[key] = i
+	}
+	return heads
+}
+
+func (s *server) appendAnswers(b []byte, items []item) []byte {
+	now := s.Now()
+	b = append(b, `{"verdicts":[`...)
+	for i := range items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if err := items[i].err; err != nil {
+			b = append(b, `{"error":`...)
+			b = append(b, s.problem(err).JSON()...)
+			b = append(b, '}')
+		} else {
+			b = front.AppendVerdict(b, &items[i].verdict, now)
+		}
+	}
+	return append(b, "]}"...)
+}

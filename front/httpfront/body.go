@@ -1,0 +1,109 @@
+package httpfront
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/ringlimit/ringlimit/front"
+	"github.com/ringlimit/ringlimit/limit"
+)
+
+// Bounds on bodies: a thousand long checks fit into the larger one.
+const (
+	maxCheckBytes  = 64 << 10
+	maxChecksBytes = 4 << 20
+)
+
+// exchange is the scratch space of one call; calls reuse them.
+type exchange struct {
+	body    bytes.Buffer
+	decoder decoder
+	item    decoder // reads one check of many
+	reply   []byte
+}
+
+func newExchange() *exchange {
+	return &exchange{decoder: newDecoder(), item: newDecoder()}
+}
+
+// borrow takes an exchange that giveBack must get again.
+func (s *server) borrow() *exchange { return s.scratch.Get().(*exchange) }
+
+// giveBack drops large ones: one batch must not hold memory for ever.
+func (s *server) giveBack(x *exchange) {
+	if x.body.Cap() <= 2*maxCheckBytes && cap(x.reply) <= 2*maxCheckBytes {
+		s.scratch.Put(x)
+	}
+}
+
+// read takes in the JSON body and readies the decoder.
+func (x *exchange) read(w http.ResponseWriter, r *http.Request, bound int64) error {
+	if !isJSON(r.Header.Get("Content-Type")) {
+		return &limit.InputError{Field: "Content-Type", Problem: "must be application/json"}
+	}
+	tooLarge := front.NewProblem(http.StatusRequestEntityTooLarge, "body",
+		fmt.Sprintf("body: is too large; at most %d bytes are allowed", bound))
+	if r.ContentLength > bound {
+		w.Header().Set("Connection", "close")
+		return tooLarge
+	}
+	x.body.Reset()
+	_, err := x.body.ReadFrom(http.MaxBytesReader(w, r.Body, bound))
+	if _, over := errors.AsType[*http.MaxBytesError](err); over {
+		return tooLarge
+	}
+	if err != nil {
+		return &limit.InputError{Field: "body", Problem: "ended before its time"}
+	}
+	x.decoder.reset(&x.body)
+	return nil
+}
+
+// isJSON accepts application/json and application/…+json, with any parameters.
+func isJSON(contentType string) bool {
+	if contentType == "application/json" {
+		return true
+	}
+	media, _, err := mime.ParseMediaType(contentType)
+	return err == nil && (media == "application/json" ||
+		strings.HasPrefix(media, "application/") && strings.HasSuffix(media, "+json"))
+}
+
+// syntaxError says where a body stops being JSON.
+func syntaxError(err error) error {
+	var syntax *jsontext.SyntacticError
+	if !errors.As(err, &syntax) {
+		return &limit.InputError{Field: "body", Problem: "is not complete; it must be one JSON object"}
+	}
+	field := fieldAt(syntax.JSONPointer)
+	problem := fmt.Sprintf("is not JSON at byte %d: %v", syntax.ByteOffset, syntax.Err)
+	if right, ok := expected(field); ok {
+		problem += "; it must be " + right
+	}
+	return &limit.InputError{Field: field, Problem: problem}
+}
+
+// fieldAt writes /checks/3/cost as checks[3].cost.
+func fieldAt(pointer jsontext.Pointer) string {
+	if pointer == "" {
+		return "body"
+	}
+	var b strings.Builder
+	for token := range pointer.Tokens() {
+		switch {
+		case token != "" && strings.Trim(token, "0123456789") == "":
+			fmt.Fprintf(&b, "[%s]", token)
+		case b.Len() > 0:
+			b.WriteString("." + token)
+		default:
+			b.WriteString(token)
+		}
+	}
+	return b.String()
+}

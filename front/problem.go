@@ -1,0 +1,68 @@
+package front
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/ringlimit/ringlimit/limit"
+)
+
+const typeBlank = "about:blank"
+
+// Problem is an error as a client reads it: application/problem+json, RFC 9457.
+type Problem struct {
+	Type       string   `json:"type"`
+	Title      string   `json:"title"`
+	Status     int      `json:"status"`
+	Policies   []string `json:"violated-policies,omitempty"`
+	Limit      *int64   `json:"limit,omitempty"`
+	Window     string   `json:"window,omitempty"`
+	RetryAfter int64    `json:"retry_after,omitzero"` // seconds, not jittered
+	Detail     string   `json:"detail,omitempty"`     // what is wrong, and what would be right
+	Field      string   `json:"field,omitempty"`      // which part of the request is wrong
+}
+
+// NewProblem is a problem that its status says all about but the detail.
+func NewProblem(status int, field, detail string) *Problem {
+	return &Problem{Type: typeBlank, Title: http.StatusText(status), Status: status, Detail: detail, Field: field}
+}
+
+func (p *Problem) Error() string { return p.Detail }
+
+// ProblemOf says how an error is told to the client: a *Problem as it is, bad
+// input as 400, a caller who gave up as 503 and anything else as 500, without
+// its text, which may hold what is none of the client's business.
+func ProblemOf(err error) *Problem {
+	var problem *Problem
+	var input *limit.InputError
+	switch {
+	case errors.As(err, &problem):
+		return problem
+	case errors.As(err, &input):
+		return NewProblem(http.StatusBadRequest, input.Field, input.Error())
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return NewProblem(http.StatusServiceUnavailable, "", "the request ended before it was decided")
+	}
+	return NewProblem(http.StatusInternalServerError, "", "the request could not be decided")
+}
+
+// JSON is the problem's body. Text that is not UTF-8 is mended, not refused: it
+// is the client's own, quoted back.
+func (p *Problem) JSON() []byte {
+	body, _ := json.Marshal(p, jsontext.AllowInvalidUTF8(true))
+	return body
+}
+
+// Write answers with the problem. No cache may keep it: RFC 6585 forbids it for
+// a 429, and the next request may well be fine.
+func (p *Problem) Write(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", "application/problem+json")
+	h.Set("Cache-Control", "no-store")
+	w.WriteHeader(p.Status)
+	w.Write(p.JSON())
+}

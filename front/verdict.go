@@ -1,0 +1,72 @@
+package front
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/ringlimit/ringlimit/limit"
+)
+
+// AppendVerdict appends the verdict as a JSON object. now is when it was given;
+// reset_at is a time of this clock.
+func AppendVerdict(b []byte, v *limit.Verdict, now time.Time) []byte {
+	b = append(b, `{"allowed":`...)
+	b = strconv.AppendBool(b, v.Allowed)
+	if v.Rule != nil {
+		b = appendFigures(b, v, now)
+		b = appendDecision(b, v)
+	} else {
+		b = appendText(b, `,"reason":`, v.Reason.String())
+	}
+	return append(b, '}')
+}
+
+func appendFigures(b []byte, v *limit.Verdict, now time.Time) []byte {
+	b = appendInt(b, `,"limit":`, v.Limit)
+	b = appendInt(b, `,"remaining":`, v.Remaining)
+	if wait, ok := retryAfterMillis(v); ok {
+		b = appendInt(b, `,"retry_after_ms":`, wait)
+	}
+	b = append(b, `,"reset_at":"`...)
+	reset := now.Add(v.ResetAfter + time.Millisecond - 1) // up: no sooner than it is true
+	b = reset.UTC().AppendFormat(b, "2006-01-02T15:04:05.000Z07:00")
+	return append(b, '"')
+}
+
+func appendDecision(b []byte, v *limit.Verdict) []byte {
+	b = appendText(b, `,"rule":`, v.Rule.Name)
+	b = appendText(b, `,"source":`, v.Source.Decider())
+	b = appendText(b, `,"reason":`, v.Reason.String())
+	if v.Delay > 0 {
+		b = appendInt(b, `,"delay_ms":`, wholeMillis(v.Delay))
+	}
+	return b
+}
+
+// retryAfterMillis is exact, rounded up: 0 when allowed, absent when no wait is
+// known to help.
+func retryAfterMillis(v *limit.Verdict) (int64, bool) {
+	switch {
+	case v.Allowed:
+		return 0, true
+	case v.Reason == limit.NoReason:
+		return wholeMillis(effective(v)), true
+	}
+	return 0, false
+}
+
+func appendInt(b []byte, name string, n int64) []byte {
+	return strconv.AppendInt(append(b, name...), n, 10)
+}
+
+// appendText leaves empty text out. What is not UTF-8 is replaced; the error
+// that says so is of no use here.
+func appendText(b []byte, name, text string) []byte {
+	if text == "" {
+		return b
+	}
+	b, _ = jsontext.AppendQuote(append(b, name...), text)
+	return b
+}
