@@ -1,49 +1,10 @@
 package limit
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"time"
 )
-
-// Algorithm is how a rule counts.
-type Algorithm uint8
-
-const (
-	TokenBucket Algorithm = iota + 1
-	LeakyBucket
-	FixedWindow
-	SlidingWindowLog
-	SlidingWindowCounter
-)
-
-// Calendar is a window of varying length.
-type Calendar uint8
-
-const (
-	NoCalendar Calendar = iota
-	CalendarDay
-	CalendarMonth
-)
-
-// OnFailure is what answers when the owner of a counter cannot.
-type OnFailure uint8
-
-const (
-	FailLocal OnFailure = iota // this node's share of the limit
-	FailAllow
-	FailDeny
-)
-
-// Spec is what a rule says about counting: all that the owner of a counter
-// needs to know. Nodes send it to each other in its JSON form.
-type Spec struct {
-	Algorithm Algorithm     `json:"algorithm"`
-	Limit     int64         `json:"limit"`              // 0 denies all
-	Window    time.Duration `json:"window,omitempty"`   // nanoseconds; 0 with Calendar
-	Calendar  Calendar      `json:"calendar,omitempty"` // fixed_window only
-	Timezone  string        `json:"timezone,omitempty"` // IANA name; empty is UTC; Calendar only
-	Burst     int64         `json:"burst,omitempty"`    // token_bucket: capacity, 0 means Limit; leaky_bucket: places in the queue
-	Police    bool          `json:"police,omitempty"`   // leaky_bucket with `delay: false`: admit at once, do not queue
-}
 
 // RuleID names the content of a Spec. Two nodes with the same Spec have the
 // same RuleID.
@@ -57,5 +18,170 @@ type Rule struct {
 	OnFailure  OnFailure
 	Jitter     bool // spread the Retry-After header
 
-	id RuleID
+	id       RuleID
+	capacity int64
+	judge    judge
+}
+
+// judge is an algorithm compiled with its parameters. A cost that it is given
+// is from 1 to the rule's capacity. None of them lets time run back: a now
+// before the moment that the state was made counts as that moment.
+type judge interface {
+	// peek says how take would decide. What remains is before the cost.
+	peek(s State, now, cost int64) Verdict
+	// look is what remains, whatever the cost.
+	look(s State, now int64) Verdict
+	// refund gives cost back as far as it was used.
+	refund(s State, now, cost int64) State
+	// freshAt is when the state will equal a fresh one.
+	freshAt(s State) int64
+	// carry is s, counted by from, in this judge's terms; both are of one type.
+	carry(from judge, s State, now int64) State
+}
+
+// NewRule checks the Spec and compiles it. The error is a *SpecError. Name,
+// Tier, OnFailure and Jitter are the caller's to set before it shares the Rule.
+func NewRule(spec Spec) (*Rule, error) {
+	spec = spec.normal()
+	if err := spec.validate(); err != nil {
+		return nil, err
+	}
+	hash := sha256.Sum256(spec.Encode())
+	r := &Rule{Spec: spec, id: RuleID(binary.BigEndian.Uint64(hash[:])), capacity: spec.capacity()}
+	r.judge = r.compile()
+	return r, nil
+}
+
+// compile needs a Spec that was checked.
+func (r *Rule) compile() judge {
+	switch r.Algorithm {
+	case FixedWindow:
+		return newFixedWindow(r.Spec)
+	case SlidingWindowLog:
+		return &slidingLog{limit: r.Limit, window: int64(r.Window)}
+	case SlidingWindowCounter:
+		return &slidingCounter{limit: r.Limit, window: int64(r.Window)}
+	}
+	return newBucket(r.Spec)
+}
+
+// capacity is the most that can be taken at once.
+func (s Spec) capacity() int64 {
+	switch {
+	case s.Limit == 0:
+		return 0
+	case s.Algorithm == LeakyBucket:
+		return 1 + s.Burst
+	case s.Algorithm == TokenBucket && s.Burst != 0:
+		return s.Burst
+	}
+	return s.Limit
+}
+
+// ID names the content of the rule's Spec: the start of the SHA-256 of its JSON
+// form. Names and what to do on failure are not part of it.
+func (r *Rule) ID() RuleID { return r.id }
+
+// Capacity is the most that can be taken at once: the burst of a token_bucket,
+// one and the queue of a leaky_bucket, else the limit.
+func (r *Rule) Capacity() int64 { return r.capacity }
+
+// WindowSeconds is the length of the window that contains now, in whole
+// seconds; 0 when it is under one.
+func (r *Rule) WindowSeconds(now int64) int64 {
+	if f, ok := r.judge.(*fixedWindow); ok && r.Calendar != NoCalendar {
+		start, end := f.around(now)
+		return (end - start) / int64(time.Second)
+	}
+	return int64(r.Window / time.Second)
+}
+
+// Take charges the counter if the cost fits, and otherwise returns s unchanged.
+// A cost above the capacity never fits, and no wait is named for it. A cost
+// under 1 is a caller's error; it is refused as well, for it would mint.
+func (r *Rule) Take(s State, now, cost int64) (_ State, v Verdict) {
+	if uint64(cost-1) >= uint64(r.capacity) {
+		return s, r.never(s, now)
+	}
+	switch j := r.judge.(type) {
+	case *bucket:
+		j.take(&s, &v, now, cost)
+	case *fixedWindow:
+		j.take(&s, &v, now, cost)
+	case *slidingCounter:
+		j.take(&s, &v, now, cost)
+	case *slidingLog:
+		j.take(&s, &v, now, cost)
+	}
+	return s, v
+}
+
+// Peek says how Take would decide, and takes nothing: what remains is what
+// could be taken now.
+func (r *Rule) Peek(s State, now, cost int64) Verdict {
+	if uint64(cost-1) >= uint64(r.capacity) {
+		return r.never(s, now)
+	}
+	return r.judge.peek(s, now, cost)
+}
+
+func (r *Rule) never(s State, now int64) Verdict {
+	v := r.judge.look(s, now)
+	v.Reason = CostExceedsLimit
+	return v
+}
+
+// Refund gives back what an earlier Take charged and the request did not use,
+// never more than is used now: a window that has passed since took its charges
+// with it. The verdict is always allowed.
+func (r *Rule) Refund(s State, now, cost int64) (State, Verdict) {
+	if cost > 0 {
+		s = r.judge.refund(s, now, cost)
+	}
+	v := r.judge.look(s, now)
+	v.Allowed = true
+	return s, v
+}
+
+// FreshAt is the Unix time in nanoseconds from which on s and the zero State
+// decide alike, so that s may be dropped.
+func (r *Rule) FreshAt(s State) int64 { return r.judge.freshAt(s) }
+
+// Carry is the state that was counted under from, in terms of r. What was used
+// stays used, up to what r can express: a bucket cannot be more than empty.
+// Another algorithm is another counter and starts fresh.
+func (r *Rule) Carry(from *Rule, s State, now int64) State {
+	switch {
+	case r.id == from.id:
+		return s
+	case r.Algorithm != from.Algorithm:
+		return State{}
+	}
+	return r.judge.carry(from.judge, s, now)
+}
+
+// Share is one of n equal parts of the rule, for a node that has to decide
+// alone: together the n admit no more than the rule in any window, but for the
+// single unit that each part of a bucket holds at least. When a part of the
+// limit is under one, it denies all.
+func (r *Rule) Share(n int) *Rule {
+	if n <= 1 {
+		return r
+	}
+	spec := r.Spec
+	spec.Limit, spec.Burst = r.Limit/int64(n), 0
+	if spec.Limit > 0 && (r.Algorithm == TokenBucket || r.Algorithm == LeakyBucket) {
+		// In proportion to the limit, so that a part takes no longer to refill.
+		part, _ := mulDiv(uint64(r.capacity), uint64(spec.Limit), uint64(r.Limit))
+		spec.Burst = max(1, int64(part))
+	}
+	if r.Algorithm == LeakyBucket && spec.Burst > 0 {
+		spec.Burst-- // the one that is served
+	}
+	share, err := NewRule(spec)
+	if err != nil {
+		panic("limit: a part of a valid rule is invalid: " + err.Error())
+	}
+	share.Name, share.Tier, share.OnFailure, share.Jitter = r.Name, r.Tier, r.OnFailure, r.Jitter
+	return share
 }

@@ -1,0 +1,45 @@
+package limit
+
+import "time"
+
+// around is the day or month that contains now in the zone, from its first
+// midnight to the next one's, as Unix nanoseconds. A day lasts 23 or 25 hours
+// where the clocks change.
+func (c Calendar) around(now int64, zone *time.Location) (start, end int64) {
+	y, m, d := time.Unix(0, now).In(zone).Date()
+	months, days := 0, 1
+	if c == CalendarMonth {
+		d, months, days = 1, 1, 0
+	}
+	end = midnight(y, m, d, zone)
+	// Once suffices but where clocks go back over midnight: there the date of now
+	// can be a day whose window is over.
+	for end <= now {
+		start = end
+		m, d = m+time.Month(months), d+days
+		end = midnight(y, m, d, zone)
+	}
+	return start, end
+}
+
+// midnight is the first moment at which the date in the zone is y-m-d or later.
+// time.Date does not give it: where clocks go forward at midnight, there is no
+// 00:00, and Date answers 23:00 of the day before, an hour in which no window
+// would ever end.
+func midnight(y int, m time.Month, d int, zone *time.Location) int64 {
+	utc := time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
+	t := utc.Add(-24 * time.Hour).In(zone) // earlier than midnight anywhere
+	for {
+		_, offset := t.Zone()
+		at := utc.Add(-time.Duration(offset) * time.Second)
+		_, change := t.ZoneBounds()
+		switch {
+		case !change.IsZero() && !at.Before(change):
+			t = change // midnight comes under a later offset
+		case at.Before(t):
+			return t.UnixNano() // the change itself skipped midnight
+		default:
+			return at.UnixNano()
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package limit
+
+import "time"
+
+// slidingCounter estimates a sliding window from two aligned ones: a request
+// fits if p·(1−f) + c stays within the limit, p being the previous window's
+// count, c the current one's and f how much of the current one has passed. This
+// supposes that p came evenly; the error is typically 1/(2·√limit).
+//
+// State.A is the start of the current window, Unix nanoseconds, State.B is p
+// and State.C is c.
+type slidingCounter struct {
+	limit  int64
+	window int64 // nanoseconds
+}
+
+// counts is the state as it stands at some moment.
+type counts struct{ start, previous, current int64 }
+
+// at is the state as it stands at now, and now as the counter sees it: not
+// before the current window.
+func (k *slidingCounter) at(s *State, now int64) (counts, int64) {
+	if now < s.A+k.window {
+		return counts{s.A, s.B, s.C}, max(now, s.A)
+	}
+	start := now - now%k.window
+	// A window that another node has started may be a little out of line.
+	if start-s.A < k.window+k.window/2 {
+		return counts{start: start, previous: s.C}, now
+	}
+	return counts{start: start}, now
+}
+
+// room is what the limit leaves above the estimate; negative when a limit was
+// lowered. The weight p·(1−f) is rounded up: all else is whole, so that this
+// decides as the exact value would.
+func (k *slidingCounter) room(c counts, now int64) int64 {
+	room := k.limit - c.current
+	if c.previous == 0 {
+		return room
+	}
+	weight, rest := mulDiv(uint64(c.previous), uint64(c.start+k.window-now), uint64(k.window))
+	if rest > 0 {
+		weight++
+	}
+	return room - int64(weight)
+}
+
+func (k *slidingCounter) take(s *State, v *Verdict, now, cost int64) {
+	c, now := k.at(s, now)
+	room := k.room(c, now)
+	v.Limit = k.limit
+	if cost > room {
+		v.Remaining = max(0, room)
+		v.RetryAfter = k.wait(c, now, cost)
+		v.ResetAfter = k.reset(c, now)
+		return
+	}
+	s.A, s.B, s.C = c.start, c.previous, c.current+cost
+	v.Allowed = true
+	v.Remaining = room - cost
+	v.ResetAfter = time.Duration(c.start + 2*k.window - now)
+}
+
+// wait solves p·(1−f) + c <= limit − cost for the time: in the current window,
+// or where c alone is too much, in the next one, whose p it will be.
+func (k *slidingCounter) wait(c counts, now, cost int64) time.Duration {
+	end := c.start + k.window
+	if room := k.limit - cost - c.current; room >= 0 {
+		return time.Duration(end - k.falls(room, c.previous) - now)
+	}
+	next := end - end%k.window // is end, unless the window is out of line
+	at := next + k.window - k.falls(k.limit-cost, c.current)
+	return time.Duration(max(at, end) - now)
+}
+
+// falls is how long before its end a window's weight of count falls to room,
+// which is less than count.
+func (k *slidingCounter) falls(room, count int64) int64 {
+	ns, _ := mulDiv(uint64(room), uint64(k.window), uint64(count))
+	return int64(ns)
+}
+
+// reset is when neither count weighs any more.
+func (k *slidingCounter) reset(c counts, now int64) time.Duration {
+	return time.Duration(max(0, k.fresh(c)-now))
+}
+
+func (k *slidingCounter) peek(s State, now, cost int64) Verdict {
+	v := k.look(s, now)
+	if v.Allowed = cost <= v.Remaining; !v.Allowed {
+		c, now := k.at(&s, now)
+		v.RetryAfter = k.wait(c, now, cost)
+	}
+	return v
+}
+
+func (k *slidingCounter) look(s State, now int64) Verdict {
+	c, now := k.at(&s, now)
+	return Verdict{Limit: k.limit, Remaining: max(0, k.room(c, now)), ResetAfter: k.reset(c, now)}
+}
+
+// refund gives back to the current window only: the previous one's count is
+// half forgotten already.
+func (k *slidingCounter) refund(s State, now, cost int64) State {
+	c, _ := k.at(&s, now)
+	if c.current > 0 { // then s is in the window of now
+		s.C -= min(cost, s.C)
+	}
+	return s
+}
+
+func (k *slidingCounter) freshAt(s State) int64 { return k.fresh(counts{s.A, s.B, s.C}) }
+
+func (k *slidingCounter) fresh(c counts) int64 {
+	switch {
+	case c.current > 0:
+		return c.start + 2*k.window
+	case c.previous > 0:
+		return c.start + k.window
+	}
+	return c.start
+}
+
+// carry keeps the counts, or with another window the estimate, as used in the
+// window that contains now.
+func (k *slidingCounter) carry(from judge, s State, now int64) State {
+	old := from.(*slidingCounter)
+	if k.window == old.window {
+		return s
+	}
+	c, now := old.at(&s, now)
+	used := old.limit - old.room(c, now)
+	if used == 0 {
+		return State{}
+	}
+	return State{A: now - now%k.window, C: used}
+}
