@@ -39,3 +39,11 @@ func (v View) Owners() []NodeID {
 	}
 	return ids
 }
+
+// Superseded says whether a later boot runs under m's ID. The process that m
+// describes then must not act as that node any more: to everyone, the later one
+// is the node.
+func (v View) Superseded(m Member) bool {
+	other, ok := v.Find(m.ID)
+	return ok && other.Boot > m.Boot
+}

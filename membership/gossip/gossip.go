@@ -1,0 +1,234 @@
+// Package gossip finds the members of the cluster and notices when they come,
+// change and go. It is the only importer of memberlist and handles what that
+// does not: a node that restarts fast or returns at another address, a partition
+// that outlasts memberlist's memory, joining oneself, two clusters or two ring
+// placements that must not mix. It says who is there; it never says who owns what.
+package gossip
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+
+	"github.com/ringlimit/ringlimit/membership"
+)
+
+// ErrClosed means that Close or Leave came first.
+var ErrClosed = errors.New("gossip: closed")
+
+// Gossip is one node's part in the cluster.
+type Gossip struct {
+	cfg      Config
+	seeds    []seed
+	addr     netip.AddrPort
+	list     *memberlist.Memberlist
+	roster   *roster
+	delegate *delegate
+	mailbox  *membership.Mailbox
+	joining  atomic.Bool // Join was called: the seeds are ours to keep trying
+
+	// ops lets one call at a time into memberlist's UpdateNode, Leave and
+	// Shutdown: the first races with itself, and Leave after Shutdown panics.
+	ops  sync.Mutex
+	left bool
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	mu     sync.Mutex
+	closed bool
+	work   sync.WaitGroup
+}
+
+// Start opens the listeners and takes part, alone until Join or until others
+// join us. The error names the field or the address at fault.
+func Start(cfg Config) (*Gossip, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	seeds, err := parseSeeds(cfg.Join)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := cfg.settings()
+	if err != nil {
+		return nil, err
+	}
+	r := newRoster(cfg.Self)
+	d := &delegate{roster: r, log: cfg.Logger, told: map[string]bool{}}
+	settings.Delegate, settings.Events, settings.Alive, settings.Merge = d, d, d, d
+	list, err := memberlist.Create(settings)
+	if err != nil {
+		return nil, fmt.Errorf("gossip: listen on %s: %w", cfg.Bind, err)
+	}
+	self := list.LocalNode()
+	ip, _ := netip.AddrFromSlice(self.Addr)
+	g := &Gossip{
+		cfg: cfg, seeds: seeds, addr: netip.AddrPortFrom(ip.Unmap(), self.Port),
+		list: list, roster: r, delegate: d, mailbox: membership.NewMailbox(),
+	}
+	g.ctx, g.cancel = context.WithCancel(context.Background())
+	g.mailbox.Put(r.view())
+	g.spawn(g.settle)
+	g.spawn(g.rejoin)
+	return g, nil
+}
+
+// Views gives the members whenever they changed, ourself among them, bursts
+// settled; the latest wins. The first view is there at once. It is never closed.
+func (g *Gossip) Views() <-chan membership.View { return g.mailbox.Views() }
+
+// Addr is the ip:port that others reach this node by.
+func (g *Gossip) Addr() string { return g.addr.String() }
+
+// Health is how well this node keeps up with the protocol's deadlines: 0 is
+// well, 7 the worst. A busy process that scores here will suspect others later.
+func (g *Gossip) Health() int { return g.list.GetHealthScore() }
+
+// SetState tells everyone of our new state. It waits a moment for the news to
+// go out; should that take longer, it still spreads.
+func (g *Gossip) SetState(s membership.State) error {
+	if s < membership.Joining || s > membership.Draining {
+		return fmt.Errorf("gossip: state %d is none", s)
+	}
+	done := make(chan error, 1)
+	if !g.spawn(func() { done <- g.setState(s) }) {
+		return ErrClosed
+	}
+	return <-done
+}
+
+func (g *Gossip) setState(s membership.State) error {
+	g.ops.Lock()
+	defer g.ops.Unlock()
+	if g.left {
+		return ErrClosed
+	}
+	g.spread(s)
+	return nil
+}
+
+// spread needs ops. memberlist's wait can miss that it is over, so that its
+// error says nothing.
+func (g *Gossip) spread(s membership.State) {
+	if g.roster.setState(s) {
+		if err := g.list.UpdateNode(spreadTimeout); err != nil {
+			g.cfg.Logger.Debug("our new state is still spreading", "state", s.String(), "error", err)
+		}
+	}
+}
+
+// Leave says goodbye: others learn that we drain, so that they do not take us
+// for lost, and then that we are gone. Call Close afterwards. Leaving twice is
+// leaving once.
+func (g *Gossip) Leave(ctx context.Context) error {
+	done := make(chan error, 1)
+	if !g.spawn(func() { done <- g.leave() }) {
+		return ErrClosed
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("gossip: leave: %w", ctx.Err())
+	}
+}
+
+func (g *Gossip) leave() error {
+	g.ops.Lock()
+	defer g.ops.Unlock()
+	if g.left {
+		return nil
+	}
+	g.left = true
+	g.spread(membership.Draining)
+	if err := g.list.Leave(spreadTimeout); err != nil {
+		return fmt.Errorf("gossip: leave: %w", err)
+	}
+	return nil
+}
+
+// Close stops everything and waits for it; without Leave the others find out by
+// probing. It may be called again, and at the same time as anything else.
+func (g *Gossip) Close() error {
+	g.mu.Lock()
+	g.closed = true
+	g.mu.Unlock()
+	g.cancel()
+	g.work.Wait() // a Leave on its way ends first: after Shutdown it would panic
+	g.ops.Lock()
+	defer g.ops.Unlock()
+	return g.list.Shutdown()
+}
+
+// spawn runs f unless Close came first; Close waits for it.
+func (g *Gossip) spawn(f func()) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return false
+	}
+	g.work.Go(f)
+	return true
+}
+
+// settle turns bursts of events into views. It alone writes to the mailbox.
+func (g *Gossip) settle() {
+	look := time.NewTicker(twinGrace)
+	defer look.Stop()
+	last, told := g.roster.view(), map[string]bool{}
+	for {
+		select {
+		case <-g.ctx.Done():
+			return
+		case <-look.C:
+		case <-g.roster.dirty:
+			g.calm()
+		}
+		if v := g.roster.view(); !slices.Equal(v.Members, last.Members) {
+			last = v
+			g.mailbox.Put(v)
+		}
+		g.reportTwins(told, time.Now())
+	}
+}
+
+// calm waits until no event came for a while, but not for ever.
+func (g *Gossip) calm() {
+	limit := time.NewTimer(burst)
+	defer limit.Stop()
+	for {
+		pause := time.NewTimer(quiet)
+		select {
+		case <-g.roster.dirty:
+			pause.Stop()
+		case <-pause.C:
+			return
+		case <-limit.C:
+			return
+		case <-g.ctx.Done():
+			return
+		}
+	}
+}
+
+// reportTwins logs each other process that runs under our node id, once. The
+// later boot is the node, in everyone's view and so in ours; an earlier one is
+// normal for a moment, until its death is noticed.
+func (g *Gossip) reportTwins(told map[string]bool, now time.Time) {
+	for name, p := range g.roster.twins() {
+		later := p.member.Boot > g.cfg.Self.Boot
+		if told[name] || !later && now.Sub(p.since) < twinGrace {
+			continue
+		}
+		told[name] = true
+		g.cfg.Logger.Error("two processes run under one node id: give one of them another; the one started later counts",
+			"id", string(p.member.ID), "other", p.addr.String(), "ours_counts", !later)
+	}
+}
