@@ -23,8 +23,7 @@ func SetHeaders(h http.Header, v *limit.Verdict, now time.Time) {
 	if v.Rule == nil {
 		return
 	}
-	var f fields
-	f.buf = f.room[:0]
+	f := fields{buf: make([]byte, 0, 192)}
 	f.policy(v.Rule, now)
 	if counted(v) {
 		f.standing(v, now)
@@ -47,14 +46,19 @@ func effective(v *limit.Verdict) time.Duration {
 	return max(v.RetryAfter, 1)
 }
 
-// fields gathers header values in one buffer, so that all of them cost two
-// allocations.
+// fields gathers header values in one buffer, so that all of them together cost
+// three allocations.
 type fields struct {
-	buf   []byte
-	names [8]string
-	ends  [8]int
-	n     int
-	room  [256]byte
+	buf  []byte
+	ends [len(names)]int
+	n    int
+}
+
+// names is the order in which the values are gathered, in Go's canonical form.
+var names = [...]string{
+	"Ratelimit-Policy", "Ratelimit",
+	"Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset",
+	"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset",
 }
 
 func (f *fields) policy(rule *limit.Rule, now time.Time) {
@@ -63,7 +67,7 @@ func (f *fields) policy(rule *limit.Rule, now time.Time) {
 	if w := rule.WindowSeconds(now.UnixNano()); w > 0 {
 		f.param(";w=", w)
 	}
-	f.end("Ratelimit-Policy")
+	f.end()
 }
 
 func (f *fields) standing(v *limit.Verdict, now time.Time) {
@@ -73,14 +77,13 @@ func (f *fields) standing(v *limit.Verdict, now time.Time) {
 	f.name(v.Rule.Name)
 	f.param(";r=", v.Remaining)
 	f.param(";t=", seconds)
-	f.end("Ratelimit")
+	f.end()
 
-	f.integer("Ratelimit-Limit", v.Limit)
-	f.integer("Ratelimit-Remaining", v.Remaining)
-	f.integer("Ratelimit-Reset", seconds)
-	f.integer("X-Ratelimit-Limit", v.Limit)
-	f.integer("X-Ratelimit-Remaining", v.Remaining)
-	f.integer("X-Ratelimit-Reset", unixCeil(now.Add(wait)))
+	for _, reset := range [...]int64{seconds, unixCeil(now.Add(wait))} {
+		f.integer(v.Limit)
+		f.integer(v.Remaining)
+		f.integer(reset)
+	}
 }
 
 // name appends a policy's name as an RFC 9651 String. Rule names are printable
@@ -105,18 +108,18 @@ func (f *fields) param(key string, value int64) {
 	f.number(value)
 }
 
-func (f *fields) integer(header string, value int64) {
+func (f *fields) integer(value int64) {
 	f.number(value)
-	f.end(header)
+	f.end()
 }
 
 func (f *fields) number(n int64) {
 	f.buf = strconv.AppendInt(f.buf, min(max(n, 0), maxInteger), 10)
 }
 
-// end closes a value; header is in Go's canonical form.
-func (f *fields) end(header string) {
-	f.names[f.n], f.ends[f.n] = header, len(f.buf)
+// end closes a value.
+func (f *fields) end() {
+	f.ends[f.n] = len(f.buf)
 	f.n++
 }
 
@@ -124,7 +127,7 @@ func (f *fields) copyTo(h http.Header) {
 	text, values, start := string(f.buf), make([]string, f.n), 0
 	for i, end := range f.ends[:f.n] {
 		values[i] = text[start:end]
-		h[f.names[i]] = values[i : i+1 : i+1]
+		h[names[i]] = values[i : i+1 : i+1]
 		start = end
 	}
 }

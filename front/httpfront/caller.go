@@ -18,7 +18,7 @@ const (
 )
 
 // request reads who is asking and for what. An empty Key means that none of the
-// configured ones is present. own is the request's own path. The error is a
+// configured ones is present. own is the request's own path, still encoded. The error is a
 // *limit.InputError with the header's name.
 func (id *Identity) request(r *http.Request, from caller, own string) (limit.Request, error) {
 	addr, proxied := id.client(r)
@@ -36,7 +36,7 @@ func (id *Identity) request(r *http.Request, from caller, own string) (limit.Req
 		}
 	}
 	if req.Route == "" {
-		req.Route = r.Method + " " + cleanPath(own)
+		req.Route = routeOf(r.Method, own)
 	}
 	return req, err
 }

@@ -60,9 +60,6 @@ const addressKey keySource = ""
 // addressPrefix begins every key that is an address.
 const addressPrefix = "ip:"
 
-// routeSource is a pair of headers, by canonical name.
-type routeSource struct{ method, uri string }
-
 // Network is the part of an address that tells clients apart: an IPv4 address
 // whole, an IPv6 address to the configured prefix.
 func (id *Identity) Network(addr netip.Addr) netip.Addr {

@@ -2,13 +2,13 @@ package httpfront
 
 import (
 	"net/http"
-	"net/url"
-	"path"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/ringlimit/ringlimit/limit"
 )
+
+// routeSource is a pair of headers, by canonical name.
+type routeSource struct{ method, uri string }
 
 // forwardedRoute is the route that the proxy in front names; empty when it
 // names none. A client can add to its request the headers that the proxy does
@@ -44,42 +44,13 @@ func (s routeSource) read(h http.Header) (string, error) {
 	if err != nil || method == "" || uri == "" {
 		return "", err
 	}
-	return method + " " + cleanPath(pathOf(uri)), nil
+	return routeOf(method, uri), nil
 }
 
-// pathOf cuts a path out of a URI, relative or absolute, as it stands there.
-func pathOf(uri string) string {
-	if i := strings.IndexAny(uri, "?#"); i >= 0 {
-		uri = uri[:i]
-	}
-	if _, rest, ok := strings.Cut(uri, "://"); ok && !strings.HasPrefix(uri, "/") {
-		return rest[strings.IndexByte(rest+"/", '/'):]
-	}
-	return uri
-}
-
-// cleanPath is the path as a router sees it, so that no other spelling of it
-// gets round a rule: decoded, and without "//", "/./" and "/../". A slash inside
-// a segment stays encoded, as it separates nothing. Bytes that are not UTF-8
-// are replaced: the request may be fine, and a route is text.
-func cleanPath(escaped string) string {
-	if isClean(escaped) {
-		return escaped
-	}
-	kept := strings.NewReplacer("%2F", "%252F", "%2f", "%252F").Replace(escaped)
-	decoded, err := url.PathUnescape(kept)
-	if err != nil {
-		decoded = escaped
-	}
-	clean := path.Clean("/" + decoded)
-	if strings.HasSuffix(decoded, "/") && clean != "/" {
-		clean += "/" // ServeMux tells /a from /a/
-	}
-	return strings.ToValidUTF8(clean, "\uFFFD")
-}
-
-// isClean knows most clean paths at a glance.
-func isClean(p string) bool {
-	return p == "*" || strings.HasPrefix(p, "/") && utf8.ValidString(p) &&
-		!strings.Contains(p, "%") && !strings.Contains(p, "//") && !strings.Contains(p, "/.")
+// routeOf drops the query, which may be long and names no rule. Whoever matches
+// the route brings its path into one spelling: it stays encoded here, because
+// decoding twice would let a client write one path as another.
+func routeOf(method, uri string) string {
+	path, _, _ := strings.Cut(uri, "?")
+	return method + " " + path
 }
