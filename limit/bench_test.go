@@ -63,7 +63,7 @@ func (x *bencher) run(n int) {
 	s := x.state
 	for range n {
 		var v Verdict
-		s, v = x.rule.Take(s, x.now, 1)
+		x.rule.Apply(Take, &s, &v, x.now, 1)
 		if v.Allowed {
 			x.admitted++
 		}

@@ -24,6 +24,14 @@ type bucket struct {
 // span is a length of time: ns + frac/den nanoseconds, 0 <= frac < den.
 type span struct{ ns, frac int64 }
 
+// up is the span in nanoseconds, rounded up.
+func (d span) up() time.Duration {
+	if d.frac > 0 {
+		d.ns++
+	}
+	return time.Duration(d.ns)
+}
+
 func newBucket(s Spec) *bucket {
 	b := &bucket{capacity: s.capacity(), queue: s.Algorithm == LeakyBucket && !s.Police}
 	if s.Limit == 0 {
@@ -32,7 +40,7 @@ func newBucket(s Spec) *bucket {
 	}
 	g := gcd(uint64(s.Window), uint64(s.Limit))
 	b.num, b.den = uint64(s.Window)/g, uint64(s.Limit)/g
-	b.unit = b.takes(1)
+	b.unit = span{int64(b.num / b.den), int64(b.num % b.den)}
 	b.full = b.takes(b.capacity)
 	return b
 }
@@ -54,8 +62,21 @@ func (s Spec) refillsInTime() bool {
 
 // takes is how long the units take to refill.
 func (b *bucket) takes(units int64) span {
+	if units == 1 { // the usual cost
+		return b.unit
+	}
 	ns, frac := mulDiv(uint64(units), b.num, b.den)
 	return span{int64(ns), int64(frac)}
+}
+
+func (b *bucket) plus(d, more span) span {
+	d.ns += more.ns
+	d.frac += more.frac
+	if d.frac >= int64(b.den) {
+		d.ns++
+		d.frac -= int64(b.den)
+	}
+	return d
 }
 
 // used is how many units the deficit is, and the rest in 1/num of a unit.
@@ -79,8 +100,8 @@ func (b *bucket) remaining(deficit span) int64 {
 // deficit is what is missing at now. A now at which the bucket would have to be
 // more than empty is before the state was made: time does not run back, and the
 // second result is the earliest moment that can be meant.
-func (b *bucket) deficit(a, frac, now int64) (span, int64) {
-	d := span{a - now, frac}
+func (b *bucket) deficit(s *State, now int64) (span, int64) {
+	d := span{s.A - now, s.B}
 	if d.ns < 0 {
 		return span{}, now
 	}
@@ -101,33 +122,9 @@ func (b *bucket) over(d span) int64 {
 	return over
 }
 
-func (b *bucket) plus(d, e span) span {
-	d.ns += e.ns
-	d.frac += e.frac
-	if d.frac >= int64(b.den) {
-		d.ns++
-		d.frac -= int64(b.den)
-	}
-	return d
-}
-
-func (d span) up() time.Duration {
-	if d.frac > 0 {
-		d.ns++
-	}
-	return time.Duration(d.ns)
-}
-
-func (b *bucket) cost(units int64) span {
-	if units == 1 {
-		return b.unit
-	}
-	return b.takes(units)
-}
-
 func (b *bucket) take(s *State, v *Verdict, now, cost int64) {
-	before, now := b.deficit(s.A, s.B, now)
-	after := b.plus(before, b.cost(cost))
+	before, now := b.deficit(s, now)
+	after := b.plus(before, b.takes(cost))
 	v.Limit = b.capacity
 	if wait := b.over(after); wait > 0 {
 		v.Remaining = b.remaining(before)
@@ -144,34 +141,30 @@ func (b *bucket) take(s *State, v *Verdict, now, cost int64) {
 	}
 }
 
-func (b *bucket) refuse(deficit span, wait int64) Verdict {
-	return Verdict{
-		Limit: b.capacity, Remaining: b.remaining(deficit),
-		RetryAfter: time.Duration(wait), ResetAfter: deficit.up(),
-	}
-}
-
 func (b *bucket) peek(s State, now, cost int64) Verdict {
-	d, _ := b.deficit(s.A, s.B, now)
-	if wait := b.over(b.plus(d, b.cost(cost))); wait > 0 {
-		return b.refuse(d, wait)
-	}
-	v := Verdict{Allowed: true, Limit: b.capacity, Remaining: b.remaining(d), ResetAfter: d.up()}
-	if b.queue {
+	v := b.look(s, now)
+	d, _ := b.deficit(&s, now)
+	wait := b.over(b.plus(d, b.takes(cost)))
+	switch {
+	case wait > 0:
+		v.RetryAfter = time.Duration(wait)
+		return v
+	case b.queue:
 		v.Delay = d.up()
 	}
+	v.Allowed = true
 	return v
 }
 
 func (b *bucket) look(s State, now int64) Verdict {
-	d, _ := b.deficit(s.A, s.B, now)
+	d, _ := b.deficit(&s, now)
 	return Verdict{Limit: b.capacity, Remaining: b.remaining(d), ResetAfter: d.up()}
 }
 
 // refund stops at now: a full bucket that claims to have been full for longer
 // would let a stale now take what has not come back yet.
 func (b *bucket) refund(s State, now, cost int64) State {
-	d, now := b.deficit(s.A, s.B, now)
+	d, now := b.deficit(&s, now)
 	if d == (span{}) {
 		return s
 	}
@@ -193,7 +186,7 @@ func (b *bucket) freshAt(s State) int64 { return int64(span{s.A, s.B}.up()) }
 // and keeps nothing.
 func (b *bucket) carry(from judge, s State, now int64) State {
 	old := from.(*bucket)
-	deficit, now := old.deficit(s.A, s.B, now)
+	deficit, now := old.deficit(&s, now)
 	if deficit == (span{}) || b.capacity == 0 || old.capacity == 0 {
 		return State{}
 	}

@@ -27,7 +27,8 @@ type Rule struct {
 // is from 1 to the rule's capacity. None of them lets time run back: a now
 // before the moment that the state was made counts as that moment.
 type judge interface {
-	// peek says how take would decide. What remains is before the cost.
+	// peek says how take, which each judge has too, would decide. What remains
+	// is before the cost.
 	peek(s State, now, cost int64) Verdict
 	// look is what remains, whatever the cost.
 	look(s State, now int64) Verdict
@@ -99,35 +100,16 @@ func (r *Rule) WindowSeconds(now int64) int64 {
 // Take charges the counter if the cost fits, and otherwise returns s unchanged.
 // A cost above the capacity never fits, and no wait is named for it. A cost
 // under 1 is a caller's error; it is refused as well, for it would mint.
-func (r *Rule) Take(s State, now, cost int64) (_ State, v Verdict) {
-	if uint64(cost-1) >= uint64(r.capacity) {
-		return s, r.never(s, now)
-	}
-	switch j := r.judge.(type) {
-	case *bucket:
-		j.take(&s, &v, now, cost)
-	case *fixedWindow:
-		j.take(&s, &v, now, cost)
-	case *slidingCounter:
-		j.take(&s, &v, now, cost)
-	case *slidingLog:
-		j.take(&s, &v, now, cost)
-	}
+func (r *Rule) Take(s State, now, cost int64) (State, Verdict) {
+	var v Verdict
+	r.Apply(Take, &s, &v, now, cost)
 	return s, v
 }
 
 // Peek says how Take would decide, and takes nothing: what remains is what
 // could be taken now.
-func (r *Rule) Peek(s State, now, cost int64) Verdict {
-	if uint64(cost-1) >= uint64(r.capacity) {
-		return r.never(s, now)
-	}
-	return r.judge.peek(s, now, cost)
-}
-
-func (r *Rule) never(s State, now int64) Verdict {
-	v := r.judge.look(s, now)
-	v.Reason = CostExceedsLimit
+func (r *Rule) Peek(s State, now, cost int64) (v Verdict) {
+	r.Apply(Peek, &s, &v, now, cost)
 	return v
 }
 
@@ -135,12 +117,50 @@ func (r *Rule) never(s State, now int64) Verdict {
 // never more than is used now: a window that has passed since took its charges
 // with it. The verdict is always allowed.
 func (r *Rule) Refund(s State, now, cost int64) (State, Verdict) {
-	if cost > 0 {
-		s = r.judge.refund(s, now, cost)
-	}
-	v := r.judge.look(s, now)
-	v.Allowed = true
+	var v Verdict
+	r.Apply(Refund, &s, &v, now, cost)
 	return s, v
+}
+
+// Apply is Take, Peek or Refund in place, for the hot path: to pass State and
+// Verdict by value costs more than to decide.
+func (r *Rule) Apply(mode Mode, s *State, v *Verdict, now, cost int64) {
+	*v = Verdict{}
+	fits := uint64(cost-1) < uint64(r.capacity)
+	switch {
+	case mode == Refund:
+		r.refund(s, v, now, cost)
+	case !fits:
+		*v = r.judge.look(*s, now)
+		v.Reason = CostExceedsLimit
+	case mode == Peek:
+		*v = r.judge.peek(*s, now, cost)
+	default:
+		r.take(s, v, now, cost)
+	}
+}
+
+// take tells the judges apart by hand: through an interface the compiler could
+// not know that s and v stay on the caller's stack.
+func (r *Rule) take(s *State, v *Verdict, now, cost int64) {
+	switch j := r.judge.(type) {
+	case *bucket:
+		j.take(s, v, now, cost)
+	case *fixedWindow:
+		j.take(s, v, now, cost)
+	case *slidingCounter:
+		j.take(s, v, now, cost)
+	case *slidingLog:
+		j.take(s, v, now, cost)
+	}
+}
+
+func (r *Rule) refund(s *State, v *Verdict, now, cost int64) {
+	if cost > 0 {
+		*s = r.judge.refund(*s, now, cost)
+	}
+	*v = r.judge.look(*s, now)
+	v.Allowed = true
 }
 
 // FreshAt is the Unix time in nanoseconds from which on s and the zero State
