@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/ringlimit/ringlimit/front/adminfront"
+	"github.com/ringlimit/ringlimit/limit"
+	"github.com/ringlimit/ringlimit/membership"
+)
+
+// newRegistry makes the registry of one node: several run in one process.
+func newRegistry() *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(
+		collectors.NewBuildInfoCollector(),
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	return r
+}
+
+func adminHandler(s *standIn, r *prometheus.Registry) http.Handler {
+	return adminfront.New(admin{s}, promhttp.HandlerFor(r, promhttp.HandlerOpts{Registry: r}))
+}
+
+// admin shows a node, once there is one, to the admin door.
+type admin struct{ *standIn }
+
+// Members is adminfront.Cluster's.
+func (a admin) Members() []adminfront.Member {
+	n := a.node.Load()
+	if n == nil {
+		return nil
+	}
+	var all []adminfront.Member
+	for _, m := range n.Members() {
+		all = append(all, shown(m))
+	}
+	return all
+}
+
+func shown(m membership.Member) adminfront.Member {
+	return adminfront.Member{
+		ID:    string(m.ID),
+		State: m.State.String(),
+		Addr:  m.HTTP,
+		Peer:  m.Peer,
+		Owner: m.Owner,
+		Boot:  m.Boot.String(),
+	}
+}
+
+// Locate is adminfront.Cluster's.
+func (a admin) Locate(ctx context.Context, req limit.Request) (adminfront.Location, error) {
+	n, err := a.get()
+	if err != nil {
+		return adminfront.Location{}, err
+	}
+	at, err := n.Locate(ctx, req)
+	return adminfront.Location{Partition: at.Partition, Owner: string(at.Owner), Verdict: at.Verdict}, err
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+)
+
+// checkRequest is the body of POST /v1/check.
+type checkRequest struct {
+	Key   string `json:"key"`
+	Route string `json:"route,omitempty"`
+	Tier  string `json:"tier,omitempty"`
+	Cost  *int64 `json:"cost,omitempty"`
+	IP    string `json:"ip,omitempty"`
+}
+
+// verdict is the answer to a check.
+type verdict struct {
+	Allowed      bool      `json:"allowed"`
+	Limit        *int64    `json:"limit"` // absent when no rule matched
+	Remaining    int64     `json:"remaining"`
+	RetryAfterMS *int64    `json:"retry_after_ms"` // absent when no wait helps
+	DelayMS      int64     `json:"delay_ms"`
+	ResetAt      time.Time `json:"reset_at"`
+	Rule         string    `json:"rule"`
+	Source       string    `json:"source"`
+	Reason       string    `json:"reason"`
+}
+
+func (c *command) check() *cobra.Command {
+	var server string
+	var cost int64
+	var req checkRequest
+	cmd := &cobra.Command{
+		Use:   "check KEY",
+		Short: "Ask a node whether KEY may pass, and charge it",
+		Long: `Ask a node whether KEY may pass, and charge it.
+
+Exit codes: 0 allowed, 1 denied, 2 an error.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("cost") {
+				req.Cost = &cost // also a wrong one: the node says what is right
+			}
+			req.Key = args[0]
+			return c.askVerdict(cmd, server, req)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&req.Route, "route", "", `what is called, such as "POST /v1/charges"`)
+	f.StringVar(&req.Tier, "tier", "", "the key's tier (default: the tier named default)")
+	f.Int64Var(&cost, "cost", 1, "how much this request takes")
+	f.StringVar(&req.IP, "ip", "", "the client's address")
+	f.StringVar(&server, "server", "http://127.0.0.1:7700", "HTTP address of a node")
+	return cmd
+}
+
+func (c *command) askVerdict(cmd *cobra.Command, server string, req checkRequest) error {
+	if err := validText(map[string]string{"KEY": req.Key, "--route": req.Route, "--tier": req.Tier, "--ip": req.IP}); err != nil {
+		return err
+	}
+	node, err := newClient("server", server)
+	if err != nil {
+		return err
+	}
+	body, err := node.post(cmd.Context(), "/v1/check", req)
+	if err != nil {
+		return err
+	}
+	var v verdict
+	if err := c.out.show(node, body, &v, func(w io.Writer) { fmt.Fprintln(w, v.text()) }); err != nil {
+		return err
+	}
+	if !v.Allowed {
+		return errDenied
+	}
+	return nil
+}
+
+// validText refuses what JSON would replace without a word: the node would then
+// count another key.
+func validText(arguments map[string]string) error {
+	var problems []error
+	for name, value := range arguments {
+		if !utf8.ValidString(value) {
+			problems = append(problems, fmt.Errorf("%s: %q is not valid UTF-8", name, value))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// text says the verdict in a line.
+func (v verdict) text() string {
+	if v.Limit == nil {
+		if v.Allowed {
+			return "allowed: no rule applies"
+		}
+		return "denied: " + v.Reason
+	}
+	left := fmt.Sprintf("%d of %d left, all back at %s; rule %s, decided by %s",
+		v.Remaining, *v.Limit, v.ResetAt.Format(time.RFC3339Nano), v.Rule, v.Source)
+	switch {
+	case v.Allowed && v.DelayMS > 0:
+		return fmt.Sprintf("allowed, in %v: %s", millis(v.DelayMS), left)
+	case v.Allowed:
+		return "allowed: " + left
+	case v.RetryAfterMS == nil:
+		return fmt.Sprintf("denied, %s: %s", v.Reason, left)
+	}
+	return fmt.Sprintf("denied, retry in %v: %s", millis(*v.RetryAfterMS), left)
+}
+
+func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

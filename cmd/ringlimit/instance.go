@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ringlimit/ringlimit"
+	"github.com/ringlimit/ringlimit/front/httpfront"
+	"github.com/ringlimit/ringlimit/rules"
+)
+
+// instance is one node with its doors: what `serve` runs once and `dev` several
+// times.
+type instance struct {
+	settings *settings
+	name     string
+	secret   []byte
+	identity *httpfront.Identity
+	rules    *rules.Set // nil: every request is allowed
+	log      *slog.Logger
+	// notice is how long /readyz says 503 before the doors close, so that a load
+	// balancer sees it and sends no more.
+	notice time.Duration
+}
+
+// drainTimeout bounds how long a stop waits for requests and for the goodbye.
+const drainTimeout = 20 * time.Second
+
+// newInstance reads what the settings point to.
+func newInstance(s *settings, log *slog.Logger) (*instance, error) {
+	name, err := s.nodeName(os.Hostname)
+	if err != nil {
+		return nil, err
+	}
+	secret, err := readSecret(s.secretFile, log)
+	if err != nil {
+		return nil, fmt.Errorf("--secret-file: %w", err)
+	}
+	identity, err := httpfront.NewIdentity(s.identity)
+	if err != nil {
+		return nil, err
+	}
+	i := &instance{settings: s, name: name, secret: secret, identity: identity, log: log.With("node", name)}
+	if s.rules == "" {
+		i.log.Warn("there are no rules: every request is allowed")
+		return i, nil
+	}
+	if i.rules, err = readRules(s.rules); err != nil {
+		return nil, err
+	}
+	for _, warning := range i.rules.Warnings() {
+		i.log.Warn("a rule is probably not meant so", "problem", warning)
+	}
+	return i, nil
+}
+
+// running is an instance whose doors are open.
+type running struct {
+	*instance
+	doors    *doors
+	stand    *standIn
+	registry *prometheus.Registry
+	health   grpcServer
+	servers  []server
+}
+
+// run opens the doors, joins the cluster, calls up, and serves until ctx ends or
+// a door breaks. It returns once everything it started has ended; an end by ctx
+// is no error.
+func (i *instance) run(ctx context.Context, up func(*ringlimit.Node, *doors)) error {
+	r, err := i.open()
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, s := range r.servers {
+		group.Go(s.serve)
+	}
+	group.Go(func() error { return r.live(ctx, up) })
+	return group.Wait()
+}
+
+// open takes every address before anything runs.
+func (i *instance) open() (*running, error) {
+	doors, err := openDoors(i.settings)
+	if err != nil {
+		return nil, err
+	}
+	r := &running{
+		instance: i,
+		doors:    doors,
+		stand:    &standIn{rules: i.rules},
+		registry: newRegistry(),
+		health:   newGRPCServer(doors.grpc),
+	}
+	api := httpfront.New(httpfront.Config{
+		Checker:  r.stand,
+		Limits:   r.stand,
+		Ready:    r.stand.ready,
+		Identity: i.identity,
+		Logger:   i.log,
+	})
+	r.servers = []server{
+		newHTTPServer(doors.http, api, writeTimeout, i.log),
+		newHTTPServer(doors.admin, adminHandler(r.stand, r.registry), profileTimeout, i.log),
+		r.health,
+	}
+	return r, nil
+}
+
+// live is the node's life behind open doors: join, serve, drain, leave.
+func (r *running) live(ctx context.Context, up func(*ringlimit.Node, *doors)) error {
+	node, err := ringlimit.Start(ctx, r.config())
+	if err == nil {
+		r.stand.node.Store(node)
+		r.health.setReady(true)
+		up(node, r.doors)
+		<-ctx.Done()
+		r.announceEnd()
+	}
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+	defer cancel()
+	for _, s := range r.servers {
+		s.stop(ending) // before the node goes: a request under way needs it
+	}
+	switch {
+	case err == nil:
+		return r.leave(ending, node)
+	case ctx.Err() != nil:
+		return nil // told to stop while joining
+	}
+	return err
+}
+
+// announceEnd tells load balancers to send no more, and gives them time to ask.
+func (r *running) announceEnd() {
+	r.log.Info("draining")
+	r.stand.draining.Store(true)
+	r.health.setReady(false)
+	<-time.After(r.notice)
+}
+
+func (r *running) leave(ctx context.Context, node *ringlimit.Node) error {
+	if err := node.Leave(ctx); err != nil {
+		return fmt.Errorf("leaving the cluster: %w", err)
+	}
+	r.log.Info("left")
+	return nil
+}
+
+// config is what the node is told of the settings.
+func (r *running) config() ringlimit.Config {
+	s := r.settings
+	return ringlimit.Config{
+		Name:             r.name,
+		Peer:             s.peer,
+		Gossip:           s.gossip,
+		Advertise:        s.advertise,
+		HTTP:             s.told(r.doors.http.Addr()),
+		Join:             s.join,
+		Secret:           r.secret,
+		Rules:            r.rules,
+		Identity:         r.identity,
+		Memory:           int64(s.memory),
+		Deadline:         s.deadline,
+		Forwarder:        !s.owner,
+		FallbackCapacity: s.fallbackCapacity,
+		Registerer:       r.registry,
+		Logger:           r.log,
+	}
+}

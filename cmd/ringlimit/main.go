@@ -1,0 +1,27 @@
+// Command ringlimit runs nodes of a rate-limiting cluster and asks them.
+//
+//	main.go, root.go     arguments in, exit code out
+//	serve.go, dev.go     one node; a whole cluster in one process
+//	settings.go …        what a node is told: flags, environment, file, defaults
+//	instance.go …        a node with its doors, from the first listener to the last goroutine
+//	check.go …           commands that ask a running node, over client.go
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() { os.Exit(process()) }
+
+// process runs the command in this process and returns its exit code. The
+// first SIGINT or SIGTERM ends it in order; from then on signals do what they
+// do by default, so that a second one ends it at once.
+func process() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	return run(ctx, os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr)
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ringlimit/ringlimit"
+)
+
+// serveNotice is long enough for a load balancer that probes every second.
+const serveNotice = time.Second
+
+func (c *command) serve() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run one node",
+		Long: `Run one node until SIGTERM or SIGINT; a second signal ends it at once.
+
+Every setting is a flag, an environment variable (--data-dir is
+RINGLIMIT_DATA_DIR) and a line of the settings file (data_dir: …). A flag counts
+more than a variable, a variable more than the file.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := c.logger(slog.LevelInfo)
+			if err != nil {
+				return err
+			}
+			s, err := load(cmd.Flags(), c.env, file)
+			if err != nil {
+				return err
+			}
+			return c.serveNode(cmd, s, log)
+		},
+	}
+	cmd.Flags().StringVar(&file, "config", "", "settings file, YAML")
+	defaultSettings().bind(cmd.Flags())
+	c.addLogFormat(cmd)
+	return cmd
+}
+
+func (c *command) serveNode(cmd *cobra.Command, s *settings, log *slog.Logger) error {
+	i, err := newInstance(s, log)
+	if err != nil {
+		return err
+	}
+	i.notice = serveNotice
+	return i.run(cmd.Context(), func(node *ringlimit.Node, d *doors) {
+		at := addressesOf(node, d)
+		c.out.print(at, at.text)
+	})
+}
+
+// addresses is where a node can be reached, with the ports that were really
+// taken.
+type addresses struct {
+	Name   string `json:"name"`
+	HTTP   string `json:"http"`
+	GRPC   string `json:"grpc"`
+	Peer   string `json:"peer"`
+	Gossip string `json:"gossip"`
+	Admin  string `json:"admin"`
+}
+
+func addressesOf(node *ringlimit.Node, d *doors) addresses {
+	return addresses{
+		Name:   node.Name(),
+		HTTP:   d.http.Addr().String(),
+		GRPC:   d.grpc.Addr().String(),
+		Peer:   node.PeerAddr(),
+		Gossip: node.GossipAddr(),
+		Admin:  d.admin.Addr().String(),
+	}
+}
+
+func (a addresses) text(w io.Writer) {
+	fmt.Fprintf(w, "%s is ready: http %s, grpc %s, peer %s, gossip %s, admin %s\n", a.Name, a.HTTP, a.GRPC, a.Peer, a.Gossip, a.Admin)
+}
+
+// told is the HTTP address that members are told: the real port at the host
+// that others reach.
+func (s *settings) told(http net.Addr) string {
+	_, port, err := net.SplitHostPort(http.String())
+	if err != nil || s.advertise == "" {
+		return http.String()
+	}
+	return net.JoinHostPort(s.advertise, port)
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/ringlimit/ringlimit"
+	"github.com/ringlimit/ringlimit/front"
+	"github.com/ringlimit/ringlimit/limit"
+	"github.com/ringlimit/ringlimit/rules"
+)
+
+// standIn is a node to its doors, which open before it: while it joins, probes
+// must find the process alive, and not ready.
+type standIn struct {
+	node     atomic.Pointer[ringlimit.Node]
+	draining atomic.Bool
+	rules    *rules.Set // nil: none
+}
+
+var (
+	errJoining  = errors.New("joining")
+	errDraining = errors.New("draining")
+)
+
+// ready says why /readyz is 503, or nil.
+func (s *standIn) ready() error {
+	n := s.node.Load()
+	switch {
+	case s.draining.Load():
+		return errDraining
+	case n == nil:
+		return errJoining
+	}
+	return n.Ready()
+}
+
+func (s *standIn) get() (*ringlimit.Node, error) {
+	if n := s.node.Load(); n != nil {
+		return n, nil
+	}
+	return nil, front.NewProblem(http.StatusServiceUnavailable, "", "the node is joining its cluster; ask again, or ask another node")
+}
+
+// Check is front.Checker's.
+func (s *standIn) Check(ctx context.Context, req limit.Request) (limit.Verdict, error) {
+	n, err := s.get()
+	if err != nil {
+		return limit.Verdict{}, err
+	}
+	return n.Check(ctx, req)
+}
+
+// Refund is front.Checker's.
+func (s *standIn) Refund(ctx context.Context, req limit.Request) (limit.Verdict, error) {
+	n, err := s.get()
+	if err != nil {
+		return limit.Verdict{}, err
+	}
+	return n.Refund(ctx, req)
+}
+
+// LimitsJSON is httpfront.Limits'.
+func (s *standIn) LimitsJSON() []byte {
+	if s.rules == nil {
+		return []byte(`{"tiers":{}}`)
+	}
+	return s.rules.LimitsJSON()
+}
+
+// TierJSON is httpfront.Limits'.
+func (s *standIn) TierJSON(tier string) ([]byte, bool) {
+	if s.rules == nil {
+		return nil, false
+	}
+	return s.rules.TierJSON(tier)
+}
