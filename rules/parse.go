@@ -137,9 +137,6 @@ type tierDraft struct {
 
 func (r *reader) readTiers(root ast.Node) []tierDraft {
 	const example = "tiers: {default: [" + ruleExample + "]}"
-	if !r.written(root, "") {
-		return nil
-	}
 	top, ok := r.entries(root, "", example)
 	var tiers []tierDraft
 	found := !ok
@@ -186,9 +183,6 @@ func (r *reader) readTier(e entry, left int) tierDraft {
 	names, seen := map[string]int{}, newPatterns()
 	for i, item := range items {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		if !r.written(item, at) {
-			continue
-		}
 		d := r.readRule(item, at)
 		d.checkName(names)
 		t.rules = append(t.rules, d)

@@ -30,18 +30,20 @@ func (r *reader) problem(at *token.Token, field, format string, args ...any) Pro
 	if at != nil && at.Position != nil {
 		p.Line, p.Column = max(at.Position.Line, 1), max(at.Position.Column, 1)
 	}
-	if p.Line <= len(r.lines) {
-		p.Source = excerpt(r.lines[p.Line-1], p.Column)
+	if p.Line > len(r.lines) {
+		return p
 	}
+	line := strings.TrimRight(r.lines[p.Line-1], "\r")
+	p.Column = min(p.Column, utf8.RuneCountInString(line)+1) // a value that is left out stands behind the line
+	p.Source = excerpt(line)
 	return p
 }
 
-// excerpt is the line if it can be shown with a mark under the column: not too
+// excerpt is the line if it can be shown with a mark under a column: not too
 // long, and of printable characters.
-func excerpt(line string, column int) string {
-	line = strings.TrimRight(line, "\r")
+func excerpt(line string) string {
 	unprintable := func(c rune) bool { return !strconv.IsPrint(c) }
-	if n := utf8.RuneCountInString(line); n > maxSourceColumns || column > n+1 || strings.ContainsFunc(line, unprintable) {
+	if utf8.RuneCountInString(line) > maxSourceColumns || strings.ContainsFunc(line, unprintable) {
 		return ""
 	}
 	return line
@@ -71,9 +73,7 @@ func (r *reader) entries(n ast.Node, field, example string) ([]entry, bool) {
 			continue
 		}
 		lines[e.key] = e.at.Position.Line
-		if r.written(e.value, join(field, e.key)) {
-			list = append(list, e)
-		}
+		list = append(list, e)
 	}
 	return list, true
 }
@@ -86,17 +86,6 @@ func (r *reader) items(n ast.Node, field, example string) ([]ast.Node, bool) {
 		return nil, false
 	}
 	return seq.Values, true
-}
-
-// written refuses anchors, aliases and tags: a short file of aliases to aliases
-// can stand for one of any size, and a rule is read more often than written.
-func (r *reader) written(n ast.Node, field string) bool {
-	switch n.(type) {
-	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode:
-		r.report(n.GetToken(), field, "is a YAML anchor, alias or tag; write the value out")
-		return false
-	}
-	return true
 }
 
 func (r *reader) text(n ast.Node, field, example string) (string, bool) {
@@ -130,7 +119,9 @@ func (r *reader) boolean(n ast.Node, field string) (value, ok bool) {
 	return b.Value, true
 }
 
-// describe names what stands in the place of the right thing.
+// describe names what stands in the place of the right thing. Anchors, aliases
+// and tags are never right: a short file of aliases to aliases can stand for one
+// of any size, and a rule is read more often than written.
 func describe(n ast.Node) string {
 	switch n := n.(type) {
 	case *ast.NullNode:
@@ -139,6 +130,8 @@ func describe(n ast.Node) string {
 		return "a mapping"
 	case *ast.SequenceNode:
 		return "a list"
+	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode:
+		return "a YAML anchor, alias or tag, which rule files do not have"
 	case *ast.LiteralNode:
 		return "a block of text"
 	case *ast.StringNode:

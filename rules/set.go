@@ -79,11 +79,10 @@ func (s *Set) unknownTier(name string) error {
 
 // search is one run of Match.
 type search struct {
-	req     *limit.Request
-	route   route
-	buf     []byte
-	match   Match
-	matched bool // a path pattern matched, whether or not its rules could be used
+	req   *limit.Request
+	route route
+	buf   []byte
+	match Match
 }
 
 // tier tries the tier's rules, the most specific pattern first.

@@ -91,68 +91,59 @@ func (l *leaf) matches(method string) bool {
 
 // paths tries the rules whose path pattern matches, the most specific first.
 // A request for /tree, where only /tree/ is known, belongs to /tree/: ServeMux
-// redirects it there, and other servers answer it alike.
-func (s *search) paths(root *node) bool {
-	path := s.route.path
-	s.matched = false
-	if s.exact(root, path) {
-		return true
-	}
-	if !s.matched && path[len(path)-1] != '/' && s.slash(root, path) {
-		return true
-	}
-	return s.below(root, path)
+// redirects it there, and other servers answer it alike. A rule that is passed
+// over is as if it were not in the file.
+func (q *search) paths(root *node) bool {
+	path := q.route.path
+	return q.exact(root, path) || path[len(path)-1] != '/' && q.slash(root, path) || q.below(root, path)
 }
 
 // exact tries the patterns that match the path to its end.
-func (s *search) exact(n *node, path string) bool {
+func (q *search) exact(n *node, path string) bool {
 	if path == "" {
-		return s.leaves(n.ends)
+		return q.leaves(n.ends)
 	}
-	segment, rest := s.cut(path)
-	if c := n.literal[segment]; c != nil && s.exact(c, rest) {
+	segment, rest := q.cut(path)
+	if c := n.literal[segment]; c != nil && q.exact(c, rest) {
 		return true
 	}
-	return n.wild != nil && segment != pathEnd && s.exact(n.wild, rest)
+	return n.wild != nil && segment != pathEnd && q.exact(n.wild, rest)
 }
 
 // slash tries the patterns that match the path with a slash appended.
-func (s *search) slash(n *node, path string) bool {
+func (q *search) slash(n *node, path string) bool {
 	if path == "" {
-		if c := n.literal[pathEnd]; c != nil && s.leaves(c.ends) {
+		if c := n.literal[pathEnd]; c != nil && q.leaves(c.ends) {
 			return true
 		}
-		return s.leaves(n.subtree)
+		return q.leaves(n.subtree)
 	}
-	segment, rest := s.cut(path)
-	if c := n.literal[segment]; c != nil && s.slash(c, rest) {
+	segment, rest := q.cut(path)
+	if c := n.literal[segment]; c != nil && q.slash(c, rest) {
 		return true
 	}
-	return n.wild != nil && segment != pathEnd && s.slash(n.wild, rest)
+	return n.wild != nil && segment != pathEnd && q.slash(n.wild, rest)
 }
 
 // below tries the patterns of subtrees that the path is in, the deepest first.
-func (s *search) below(n *node, path string) bool {
+func (q *search) below(n *node, path string) bool {
 	if path == "" {
 		return false
 	}
-	segment, rest := s.cut(path)
-	if c := n.literal[segment]; c != nil && s.below(c, rest) {
+	segment, rest := q.cut(path)
+	if c := n.literal[segment]; c != nil && q.below(c, rest) {
 		return true
 	}
-	if n.wild != nil && segment != pathEnd && s.below(n.wild, rest) {
+	if n.wild != nil && segment != pathEnd && q.below(n.wild, rest) {
 		return true
 	}
-	return s.leaves(n.subtree)
+	return q.leaves(n.subtree)
 }
 
-func (s *search) leaves(leaves []leaf) bool {
+func (q *search) leaves(leaves []leaf) bool {
 	for i := range leaves {
-		if l := &leaves[i]; l.matches(s.route.method) {
-			s.matched = true
-			if s.try(l.rules) {
-				return true
-			}
+		if l := &leaves[i]; l.matches(q.route.method) && q.try(l.rules) {
+			return true
 		}
 	}
 	return false
@@ -160,7 +151,7 @@ func (s *search) leaves(leaves []leaf) bool {
 
 // cut splits the first segment off a path, which starts with a slash. A slash
 // at the path's end is a segment of its own.
-func (s *search) cut(path string) (segment, rest string) {
+func (q *search) cut(path string) (segment, rest string) {
 	if path == "/" {
 		return pathEnd, ""
 	}
@@ -168,7 +159,7 @@ func (s *search) cut(path string) (segment, rest string) {
 	if i := strings.IndexByte(segment, '/'); i >= 0 {
 		segment, rest = segment[:i], segment[i:]
 	}
-	if s.route.escaped {
+	if q.route.escaped {
 		segment = unescape(segment)
 	}
 	return segment, rest
