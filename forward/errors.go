@@ -1,10 +1,12 @@
 package forward
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
 	"github.com/ringlimit/ringlimit/membership"
+	"github.com/ringlimit/ringlimit/owner"
 )
 
 // Why a counter's owner gave no verdict. Besides these there are
@@ -24,6 +26,8 @@ var (
 	// ErrRejected means that the owner cannot judge such a check, nor could it
 	// if it were asked again. The check was not counted.
 	ErrRejected = errors.New("the counter's owner rejects the check")
+	// ErrNoOwner means that the ring has no members.
+	ErrNoOwner = errors.New("no node owns counters")
 )
 
 // NotMine is the answer of a node that does not hold the counter. The check was
@@ -33,6 +37,31 @@ type NotMine struct {
 	Ring uint64            // the fingerprint of the answerer's ring
 }
 
+// Is makes a NotMine an owner.ErrNotHolder, of another node.
+func (e *NotMine) Is(target error) bool { return target == owner.ErrNotHolder }
+
 func (e *NotMine) Error() string {
 	return fmt.Sprintf("the node asked does not hold the counter; in its ring %016x %q does", e.Ring, e.Hint)
+}
+
+// Reason is an error in one word, for a metric's label.
+func Reason(err error) string {
+	for _, k := range [...]struct {
+		err    error
+		reason string
+	}{
+		{ErrTimeout, "timeout"},
+		{context.DeadlineExceeded, "timeout"},
+		{ErrUnreachable, "unreachable"},
+		{ErrOverloaded, "overloaded"},
+		{ErrRejected, "rejected"},
+		{ErrNoOwner, "no_owner"},
+		{owner.ErrFull, "full"},
+		{owner.ErrNotHolder, "not_holder"},
+	} {
+		if errors.Is(err, k.err) {
+			return k.reason
+		}
+	}
+	return "other"
 }

@@ -35,6 +35,7 @@ func dialOptions(dial func(context.Context, string) (net.Conn, error)) []grpc.Di
 		grpc.WithStaticStreamWindowSize(window),
 		grpc.WithStaticConnWindowSize(window),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxFrame), grpc.WaitForReady(false)),
+		grpc.WithDisableRetry(), // a check must not be sent twice
 		grpc.WithIdleTimeout(0),
 		grpc.WithNoProxy(),
 		grpc.WithDisableServiceConfig(),

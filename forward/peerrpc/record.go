@@ -22,7 +22,7 @@ import (
 // attributes, each as long as package limit allows.
 const (
 	maxName    = 32 << 10
-	maxBody    = 4 << 10
+	maxBody    = limit.MaxSpecBytes
 	maxRecords = 512
 	frameBytes = 16 << 10 // a frame that has records takes no more beyond this
 	maxFrame   = frameBytes + maxName + maxBody

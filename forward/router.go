@@ -1,0 +1,173 @@
+package forward
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ringlimit/ringlimit/limit"
+	"github.com/ringlimit/ringlimit/membership"
+	"github.com/ringlimit/ringlimit/owner"
+	"github.com/ringlimit/ringlimit/ring"
+)
+
+// DefaultDeadline is how long a check may take when Config does not say.
+const DefaultDeadline = 50 * time.Millisecond
+
+// Config is what a Router needs. Fields without a default are required.
+type Config struct {
+	Self     membership.NodeID
+	Local    Local // the counters this node owns
+	Fallback Local // those it keeps while it cannot ask: partition 0 always holds
+	Seed     owner.Seed
+	Now      func() int64 // Unix nanoseconds
+	// Deadline is how long a check may take, from the call of Decide to
+	// on_failure; a context that ends sooner shortens it. 0 means
+	// DefaultDeadline.
+	Deadline time.Duration
+	// DenyCacheSize is how many denials are remembered; 0 means
+	// DefaultDenyCacheSize.
+	DenyCacheSize int
+	// FallbackCapacity is how many checks a second on_failure: local may admit
+	// in the whole cluster; a node admits its share. 0 means
+	// DefaultFallbackCapacity.
+	FallbackCapacity int64
+	Observer         Observer
+	Logger           *slog.Logger
+}
+
+// Router decides charges, here or one hop away.
+type Router struct {
+	cfg      Config
+	routes   atomic.Pointer[routes]
+	denied   *denyCache
+	fallback *fallback
+	outage   *outage
+	calls    sync.Pool // of *owner.Call: interfaces would make each one escape
+}
+
+// NewRouter makes a router that knows no ring yet: it has no owner to ask.
+func NewRouter(cfg Config) *Router {
+	if cfg.Deadline <= 0 {
+		cfg.Deadline = DefaultDeadline
+	}
+	r := &Router{
+		cfg:      cfg,
+		denied:   newDenyCache(cfg.DenyCacheSize),
+		fallback: newFallback(cfg.Fallback, cfg.FallbackCapacity),
+		outage:   &outage{observer: cfg.Observer, log: cfg.Logger},
+		calls:    sync.Pool{New: func() any { return new(owner.Call) }},
+	}
+	r.routes.Store(&routes{self: none}) // so far nobody owns anything
+	return r
+}
+
+// Publish replaces the ring. Checks under way see the new one when they look
+// again. It asks peer for the way to each node of the ring but this one.
+func (r *Router) Publish(rg *ring.Ring, peer func(membership.NodeID) Peer) {
+	r.routes.Store(newRoutes(rg, r.cfg.Self, peer))
+}
+
+// Locate says which partition a counter lies in and who owns that in this
+// node's ring; not ok: nobody does.
+func (r *Router) Locate(counter []byte) (partition int, id membership.NodeID, ok bool) {
+	t := r.routes.Load()
+	partition, i := t.locate(r.cfg.Seed.ID(counter).Hi)
+	if i == none {
+		return partition, "", false
+	}
+	return partition, t.ring.Nodes()[i], true
+}
+
+// OwnerOf names the owner of a partition in this node's ring, and the ring: a
+// hint for a node whose ring differs. The owner is empty when there is none.
+func (r *Router) OwnerOf(partition int) (id membership.NodeID, fingerprint uint64) {
+	t := r.routes.Load()
+	if t.ring == nil {
+		return "", 0
+	}
+	if i := t.ring.Owner(partition); i != none {
+		id = t.ring.Nodes()[i]
+	}
+	return id, t.ring.Fingerprint()
+}
+
+// Decide answers a charge: the owner's verdict, or on_failure's. The error of a
+// Take or a Peek is context.Canceled, and nothing else: a deadline that passes
+// is a failure like another. A Refund that cannot be delivered is lost, and the
+// error says why; to make up a verdict would hide that.
+func (r *Router) Decide(ctx context.Context, ch *limit.Charge) (limit.Verdict, error) {
+	call := r.calls.Get().(*owner.Call)
+	call.ID, call.Charge = r.cfg.Seed.ID(ch.Counter), *ch
+	v, err := r.decide(ctx, call)
+	call.Charge = limit.Charge{} // the name is the caller's again
+	r.calls.Put(call)
+	v.Rule = ch.Rule
+	return v, err
+}
+
+func (r *Router) decide(ctx context.Context, c *owner.Call) (limit.Verdict, error) {
+	now := r.cfg.Now()
+	t := r.routes.Load()
+	var to int
+	switch c.Partition, to = t.locate(c.ID.Hi); {
+	case to == none:
+	case to == t.self:
+		if v, err := r.cfg.Local.Decide(now, c); err == nil {
+			r.outage.answered(now)
+			v.Source = limit.SourceOwner
+			return v, nil
+		}
+	case c.Mode == limit.Take:
+		if v, ok := r.denied.find(now, c); ok {
+			return v, nil
+		}
+	}
+	return r.forward(ctx, now, c)
+}
+
+// forward asks until somebody decides, or the time is up.
+func (r *Router) forward(ctx context.Context, now int64, c *owner.Call) (limit.Verdict, error) {
+	s := search{router: r, deadline: r.deadline(ctx, now)}
+	v, err := s.run(ctx, c)
+	if c.Mode == limit.Refund {
+		r.denied.forget(c.ID) // after an error too: it may have been given back
+	}
+	if err != nil {
+		return r.fail(now, c, s.asked, err)
+	}
+	r.outage.answered(now)
+	v.Source = limit.SourceForwarded
+	switch {
+	case s.asked == r.cfg.Self:
+		v.Source = limit.SourceOwner
+	case c.Mode == limit.Take && !v.Allowed:
+		r.denied.add(now, r.cfg.Now(), c, &v)
+	}
+	return v, nil
+}
+
+// deadline is when the call has to be answered, in Unix nanoseconds.
+func (r *Router) deadline(ctx context.Context, now int64) int64 {
+	left := r.cfg.Deadline
+	if d, ok := ctx.Deadline(); ok {
+		left = min(left, time.Until(d))
+	}
+	return now + int64(left)
+}
+
+// fail answers a charge that no owner has decided.
+func (r *Router) fail(now int64, c *owner.Call, asked membership.NodeID, err error) (limit.Verdict, error) {
+	if errors.Is(err, context.Canceled) {
+		return limit.Verdict{}, err // nobody waits for an answer
+	}
+	r.cfg.Observer.ForwardFailed(Reason(err))
+	r.outage.failed(now, asked, err)
+	if c.Mode == limit.Refund {
+		return limit.Verdict{}, err
+	}
+	return r.fallback.decide(now, c, r.routes.Load().nodes()), nil
+}
