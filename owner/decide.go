@@ -4,74 +4,76 @@ import "github.com/ringlimit/ringlimit/limit"
 
 // Decide answers a call as of now, in Unix nanoseconds. The error is
 // ErrNotHolder or ErrFull; then nothing was counted.
-func (t *Table) Decide(now int64, c *Call) (limit.Verdict, error) {
+func (t *Table) Decide(now int64, c *Call) (v limit.Verdict, err error) {
 	if !t.has(c.Partition) {
-		return limit.Verdict{}, ErrNotHolder
+		return v, ErrNotHolder
 	}
 	p := &t.partitions[c.Partition]
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return t.decide(p, now, c)
+	err = t.decide(p, now, c, &v)
+	return v, err
 }
 
 func (t *Table) has(partition int) bool { return uint(partition) < uint(len(t.partitions)) }
 
-// decide answers a call; the caller holds the partition's lock.
-func (t *Table) decide(p *partition, now int64, c *Call) (limit.Verdict, error) {
+// decide answers a call into v, which saves the copies that would cost as much
+// as the decision; the caller holds the partition's lock.
+func (t *Table) decide(p *partition, now int64, c *Call, v *limit.Verdict) error {
 	// Two nodes with different views must never both count. The view is only
 	// advice; this is what keeps them from it.
 	if p.phase != Holding {
-		return limit.Verdict{}, ErrNotHolder
+		return ErrNotHolder
 	}
 	now = max(now, p.floor)
 	i, found := p.slots.find(c.ID)
 	if !found {
-		return t.first(p, now, c)
+		return t.first(p, now, c, v)
 	}
-	slot := &p.slots.at[i]
-	rule := t.rules.at(slot.rule)
+	s := &p.slots.at[i]
+	rule := t.rules.at(s.rule)
 	if rule != c.Rule && rule.ID() != c.Rule.ID() {
-		return t.carried(p, now, slot, rule, c), nil
+		t.carried(p, now, s, rule, c, v)
+		return nil
 	}
-	state, verdict := apply(rule, p.state(slot, rule), now, c)
+	state := p.state(s, rule)
+	apply(rule, &state, now, c, v)
 	if c.Mode != limit.Peek {
-		t.keep(p, slot, logOf(slot, rule), rule, state)
+		t.keep(p, s, logOf(s, rule), rule, &state)
 	}
-	return verdict, nil
+	return nil
 }
 
 // apply lets the rule do what the call asks for.
-func apply(rule *limit.Rule, s limit.State, now int64, c *Call) (limit.State, limit.Verdict) {
+func apply(rule *limit.Rule, s *limit.State, now int64, c *Call, v *limit.Verdict) {
 	switch c.Mode {
 	case limit.Peek:
-		return s, rule.Peek(s, now, c.Cost)
+		*v = rule.Peek(*s, now, c.Cost)
 	case limit.Refund:
-		return rule.Refund(s, now, c.Cost)
+		*s, *v = rule.Refund(*s, now, c.Cost)
 	default:
-		return rule.Take(s, now, c.Cost)
+		*s, *v = rule.Take(*s, now, c.Cost)
 	}
 }
 
 // carried answers a call under another rule than the counter's last one. The
 // caller's rule decides: nodes hear of a change at different moments, and each
 // means what it says.
-func (t *Table) carried(p *partition, now int64, s *slot, old *limit.Rule, c *Call) limit.Verdict {
+func (t *Table) carried(p *partition, now int64, s *slot, old *limit.Rule, c *Call, v *limit.Verdict) {
 	state := c.Rule.Carry(old, p.state(s, old), now)
-	state, verdict := apply(c.Rule, state, now, c)
+	apply(c.Rule, &state, now, c, v)
 	if c.Mode == limit.Peek {
-		return verdict
+		return
 	}
-	was := s.rule
-	b := logOf(s, old)
+	log, was := logOf(s, old), s.rule
 	s.rule = t.rules.acquire(c.Rule)
 	t.rules.release(was)
-	t.keep(p, s, b, c.Rule, state)
-	return verdict
+	t.keep(p, s, log, c.Rule, &state)
 }
 
 // keep writes a state back. A log that the algorithm replaced by another one
 // gets a block that fits.
-func (t *Table) keep(p *partition, s *slot, b block, rule *limit.Rule, state limit.State) {
+func (t *Table) keep(p *partition, s *slot, b block, rule *limit.Rule, state *limit.State) {
 	if (b != 0 || state.Log != nil) && !same(p.logs.at(b), state.Log) {
 		var grown int64
 		b, grown = p.replaceLog(s.id, b, state.Log)
@@ -87,14 +89,16 @@ func same(a, b []limit.Stamp) bool {
 
 // first answers a call for a counter that does not exist. Only a Take that is
 // admitted creates it: whatever else is asked, it would equal a fresh one.
-func (t *Table) first(p *partition, now int64, c *Call) (limit.Verdict, error) {
-	state, verdict := apply(c.Rule, limit.State{}, now, c)
-	if c.Mode != limit.Take || !verdict.Allowed {
-		return verdict, nil
+func (t *Table) first(p *partition, now int64, c *Call, v *limit.Verdict) error {
+	var state limit.State
+	apply(c.Rule, &state, now, c, v)
+	if c.Mode != limit.Take || !v.Allowed {
+		return nil
 	}
-	if !t.create(p, now, c, state) {
+	if !t.create(p, now, c, &state) {
 		t.refused.Add(1)
-		return limit.Verdict{}, ErrFull
+		*v = limit.Verdict{}
+		return ErrFull
 	}
-	return verdict, nil
+	return nil
 }

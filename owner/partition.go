@@ -70,7 +70,7 @@ func (c *counters) state(s *slot, rule *limit.Rule) limit.State {
 
 // pack is the reverse of state. The log itself has to be in the block already.
 // B and C of a log are places in it and fit into half a word each.
-func pack(s limit.State, rule *limit.Rule, b block) [3]int64 {
+func pack(s *limit.State, rule *limit.Rule, b block) [3]int64 {
 	if rule.Algorithm != limit.SlidingWindowLog {
 		return [3]int64{s.A, s.B, s.C}
 	}

@@ -11,7 +11,7 @@ const (
 )
 
 // create makes a counter. It reports false when the memory is used up.
-func (t *Table) create(p *partition, now int64, c *Call, state limit.State) bool {
+func (t *Table) create(p *partition, now int64, c *Call, state *limit.State) bool {
 	if !t.makeRoom(p, c.Counter, state.Log) &&
 		(!t.reclaim(p, now) || !t.makeRoom(p, c.Counter, state.Log)) {
 		return false
