@@ -49,16 +49,23 @@ func (s *search) round(ctx context.Context, t *routes, c *owner.Call) (limit.Ver
 		return limit.Verdict{}, ErrNoOwner
 	}
 	v, err := s.ask(ctx, t, to, c)
-	var elsewhere *NotMine
-	if s.hinted || err == nil || !errors.As(err, &elsewhere) {
+	if err == nil || s.hinted {
 		return v, err
 	}
-	hint := t.index(elsewhere.Hint)
+	hint := t.index(hintOf(err))
 	if hint == none || hint == to {
 		return v, err
 	}
 	s.hinted = true
 	return s.ask(ctx, t, hint, c)
+}
+
+// hintOf is the node that a NotMine names, or "".
+func hintOf(err error) membership.NodeID {
+	if elsewhere, ok := errors.AsType[*NotMine](err); ok {
+		return elsewhere.Hint
+	}
+	return ""
 }
 
 func (s *search) ask(ctx context.Context, t *routes, to int, c *owner.Call) (limit.Verdict, error) {

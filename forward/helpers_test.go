@@ -1,0 +1,182 @@
+package forward
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ringlimit/ringlimit/limit"
+	"github.com/ringlimit/ringlimit/membership"
+	"github.com/ringlimit/ringlimit/owner"
+	"github.com/ringlimit/ringlimit/ring"
+)
+
+const (
+	self  membership.NodeID = "a"
+	other membership.NodeID = "b"
+	third membership.NodeID = "c"
+)
+
+// params are those of a small ring.
+var params = ring.Params{Partitions: 64, VirtualNodes: 20, Load: 1.25}
+
+func ringOf(t testing.TB, ids ...membership.NodeID) *ring.Ring {
+	t.Helper()
+	r, err := ring.New(params, ids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func ruleOf(t testing.TB, spec limit.Spec) *limit.Rule {
+	t.Helper()
+	r, err := limit.NewRule(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// tokens is a token bucket of n a minute.
+func tokens(t testing.TB, n int64) *limit.Rule {
+	return ruleOf(t, limit.Spec{Algorithm: limit.TokenBucket, Limit: n, Window: time.Minute})
+}
+
+func withFailure(r *limit.Rule, f limit.OnFailure) *limit.Rule {
+	r.OnFailure = f
+	return r
+}
+
+// table holds all its partitions.
+func table(partitions int, now func() int64) *owner.Table {
+	t := owner.NewTable(owner.Config{Partitions: partitions, Now: now})
+	for p := range partitions {
+		t.SetPhase(p, owner.Holding)
+	}
+	return t
+}
+
+// peerFunc is a peer that is a function.
+type peerFunc func(ctx context.Context, c *owner.Call, deadline int64) (limit.Verdict, error)
+
+func (f peerFunc) Check(ctx context.Context, c *owner.Call, deadline int64) (limit.Verdict, error) {
+	return f(ctx, c, deadline)
+}
+
+// witness records what an observer is told.
+type witness struct {
+	mu      sync.Mutex
+	reasons map[string]int
+	active  []bool
+}
+
+func (w *witness) ForwardFailed(reason string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.reasons == nil {
+		w.reasons = map[string]int{}
+	}
+	w.reasons[reason]++
+}
+
+func (w *witness) FallbackActive(active bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.active = append(w.active, active)
+}
+
+func (w *witness) told() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return fmt.Sprint(w.reasons, w.active)
+}
+
+func (w *witness) counts() map[string]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.reasons)
+}
+
+// bench is a router, and what it is made of.
+type fixture struct {
+	*Router
+	local   *owner.Table
+	witness *witness
+	peers   map[membership.NodeID]Peer
+	logs    *safeBuffer
+}
+
+func wall() int64 { return time.Now().UnixNano() }
+
+func newFixture(t testing.TB, change func(*Config)) *fixture {
+	t.Helper()
+	f := &fixture{local: table(params.Partitions, wall), witness: &witness{}, logs: &safeBuffer{}}
+	cfg := Config{
+		Self: self, Local: f.local, Fallback: table(1, wall), Seed: 1, Now: wall,
+		Observer: f.witness, Logger: slog.New(slog.NewTextHandler(f.logs, nil)),
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	f.Router = NewRouter(cfg)
+	return f
+}
+
+// publish makes a ring of self and the peers' nodes, in which only they are
+// asked.
+func (f *fixture) publish(t testing.TB, peers map[membership.NodeID]Peer) {
+	ids := []membership.NodeID{self}
+	for id := range peers {
+		ids = append(ids, id)
+	}
+	f.Publish(ringOf(t, ids...), func(id membership.NodeID) Peer { return peers[id] })
+}
+
+// nameOf is a counter that the node owns.
+func (f *fixture) nameOf(t testing.TB, id membership.NodeID) []byte {
+	t.Helper()
+	for i := range 1000 {
+		name := fmt.Appendf(nil, "counter-%d", i)
+		if _, owner, _ := f.Locate(name); owner == id {
+			return name
+		}
+	}
+	t.Fatalf("%s owns nothing", id)
+	return nil
+}
+
+func (f *fixture) take(t testing.TB, name []byte, rule *limit.Rule, cost int64) limit.Verdict {
+	t.Helper()
+	v, err := f.Decide(context.Background(), &limit.Charge{Counter: name, Rule: rule, Cost: cost})
+	if err != nil {
+		t.Fatalf("Decide: %v", err)
+	}
+	return v
+}
+
+// safeBuffer is a log that several goroutines write.
+type safeBuffer struct {
+	mu  sync.Mutex
+	buf []byte
+}
+
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.buf = append(b.buf, p...)
+	return len(p), nil
+}
+
+func (b *safeBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return string(b.buf)
+}
+
+var _ io.Writer = (*safeBuffer)(nil)

@@ -1,0 +1,371 @@
+package forward
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ringlimit/ringlimit/limit"
+	"github.com/ringlimit/ringlimit/membership"
+	"github.com/ringlimit/ringlimit/owner"
+)
+
+// tablePeer is a peer that decides in a table of its own.
+func tablePeer(tab *owner.Table, asked *atomic.Int32) peerFunc {
+	return func(_ context.Context, c *owner.Call, _ int64) (limit.Verdict, error) {
+		asked.Add(1)
+		v, err := tab.Decide(wall(), c)
+		if err != nil {
+			return v, &NotMine{}
+		}
+		return v, nil
+	}
+}
+
+// failing is a peer that fails with err.
+func failing(err error, asked *atomic.Int32) peerFunc {
+	return func(context.Context, *owner.Call, int64) (limit.Verdict, error) {
+		asked.Add(1)
+		return limit.Verdict{}, err
+	}
+}
+
+func TestOwnCounterIsDecidedHere(t *testing.T) {
+	f := newFixture(t, nil)
+	var asked atomic.Int32
+	f.publish(t, map[membership.NodeID]Peer{other: failing(ErrTimeout, &asked)})
+	rule := tokens(t, 10)
+	v := f.take(t, f.nameOf(t, self), rule, 3)
+	if !v.Allowed || v.Remaining != 7 || v.Source != limit.SourceOwner || v.Rule != rule || asked.Load() != 0 {
+		t.Errorf("verdict %+v, %d asked", v, asked.Load())
+	}
+}
+
+// H63: an exhausted key asked at a node that does not own it is denied with the
+// same numbers as at the owner.
+func TestH63SameNumbersElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		remote := table(params.Partitions, wall)
+		var asked atomic.Int32
+		f.publish(t, map[membership.NodeID]Peer{other: tablePeer(remote, &asked)})
+		rule, name := tokens(t, 2), f.nameOf(t, other)
+		for range 2 {
+			if v := f.take(t, name, rule, 1); !v.Allowed || v.Source != limit.SourceForwarded {
+				t.Fatalf("verdict %+v", v)
+			}
+		}
+		id := owner.Seed(1).ID(name)
+		for i, source := range []limit.Source{limit.SourceForwarded, limit.SourceDenyCache, limit.SourceDenyCache} {
+			time.Sleep(time.Second)
+			want, err := remote.Decide(wall(), &owner.Call{ID: id, Partition: int(id.Hi % 64),
+				Charge: limit.Charge{Counter: name, Rule: rule, Cost: 1}})
+			if err != nil || want.Allowed {
+				t.Fatalf("at the owner: %+v, %v", want, err)
+			}
+			want.Rule, want.Source = rule, source
+			if v := f.take(t, name, rule, 1); v != want {
+				t.Errorf("ask %d: %+v, the owner said %+v", i, v, want)
+			}
+		}
+		if asked.Load() != 3 {
+			t.Errorf("the owner was asked %d times", asked.Load())
+		}
+	})
+}
+
+// E37: a changed rule is asked for anew, deny cache or not.
+func TestE37ChangedRuleMissesDenyCache(t *testing.T) {
+	f := newFixture(t, nil)
+	var asked atomic.Int32
+	f.publish(t, map[membership.NodeID]Peer{other: tablePeer(table(params.Partitions, wall), &asked)})
+	name := f.nameOf(t, other)
+	f.take(t, name, tokens(t, 1), 1)
+	if v := f.take(t, name, tokens(t, 1), 1); v.Allowed {
+		t.Fatal("not exhausted")
+	}
+	if v := f.take(t, name, tokens(t, 1), 1); v.Source != limit.SourceDenyCache {
+		t.Fatalf("source %v", v.Source)
+	}
+	if v := f.take(t, name, tokens(t, 3), 1); !v.Allowed || v.Remaining != 1 {
+		t.Errorf("under the larger limit: %+v", v)
+	}
+}
+
+func TestRefundReachesOwnerAndClearsDenyCache(t *testing.T) {
+	f := newFixture(t, nil)
+	var asked atomic.Int32
+	f.publish(t, map[membership.NodeID]Peer{other: tablePeer(table(params.Partitions, wall), &asked)})
+	rule, name := tokens(t, 1), f.nameOf(t, other)
+	f.take(t, name, rule, 1)
+	f.take(t, name, rule, 1) // denied, and remembered
+	v, err := f.Decide(context.Background(), &limit.Charge{Counter: name, Rule: rule, Cost: 1, Mode: limit.Refund})
+	if err != nil || !v.Allowed || v.Remaining != 1 {
+		t.Fatalf("refund: %+v, %v", v, err)
+	}
+	if v := f.take(t, name, rule, 1); !v.Allowed {
+		t.Errorf("after the refund: %+v", v)
+	}
+}
+
+func TestPeekDoesNotUseDenyCache(t *testing.T) {
+	f := newFixture(t, nil)
+	var asked atomic.Int32
+	f.publish(t, map[membership.NodeID]Peer{other: tablePeer(table(params.Partitions, wall), &asked)})
+	rule, name := tokens(t, 1), f.nameOf(t, other)
+	f.take(t, name, rule, 1)
+	f.take(t, name, rule, 1)
+	v, err := f.Decide(context.Background(), &limit.Charge{Counter: name, Rule: rule, Cost: 1, Mode: limit.Peek})
+	if err != nil || v.Allowed || v.Source != limit.SourceForwarded {
+		t.Errorf("peek: %+v, %v", v, err)
+	}
+}
+
+// A lost refund is an error, sent once, and nothing is given back here.
+func TestRefundIsSentOnceAndNeverMinted(t *testing.T) {
+	for _, cause := range []error{ErrTimeout, ErrUnreachable, owner.ErrFull} {
+		f := newFixture(t, nil)
+		var asked atomic.Int32
+		f.publish(t, map[membership.NodeID]Peer{other: failing(cause, &asked)})
+		name := f.nameOf(t, other)
+		v, err := f.Decide(context.Background(), &limit.Charge{Counter: name, Rule: tokens(t, 10), Cost: 1, Mode: limit.Refund})
+		if !errors.Is(err, cause) || v.Allowed || asked.Load() != 1 {
+			t.Errorf("%v: verdict %+v, error %v, asked %d times", cause, v, err, asked.Load())
+		}
+		if f.witness.counts()[Reason(cause)] != 1 {
+			t.Errorf("%v: observer was told %s", cause, f.witness.told())
+		}
+	}
+}
+
+// What may have been counted is never sent again.
+func TestFailedCheckIsAskedOnce(t *testing.T) {
+	for _, cause := range []error{ErrTimeout, ErrUnreachable, ErrOverloaded, ErrRejected, owner.ErrFull, context.DeadlineExceeded} {
+		f := newFixture(t, nil)
+		var asked atomic.Int32
+		f.publish(t, map[membership.NodeID]Peer{other: failing(cause, &asked)})
+		v := f.take(t, f.nameOf(t, other), withFailure(tokens(t, 10), limit.FailAllow), 1)
+		if asked.Load() != 1 || v.Source != limit.SourceFallback || !v.Allowed {
+			t.Errorf("%v: asked %d times, verdict %+v", cause, asked.Load(), v)
+		}
+		if f.witness.counts()[Reason(cause)] != 1 || Reason(cause) == "other" {
+			t.Errorf("%v: observer was told %s", cause, f.witness.told())
+		}
+	}
+}
+
+func TestNotMineFollowsOneHint(t *testing.T) {
+	f := newFixture(t, nil)
+	var wrong, right atomic.Int32
+	f.publish(t, map[membership.NodeID]Peer{
+		other: failing(&NotMine{Hint: third, Ring: 1}, &wrong),
+		third: tablePeer(table(params.Partitions, wall), &right),
+	})
+	v := f.take(t, f.nameOf(t, other), tokens(t, 10), 1)
+	if !v.Allowed || v.Source != limit.SourceForwarded || wrong.Load() != 1 || right.Load() != 1 {
+		t.Errorf("verdict %+v, wrong asked %d, right %d", v, wrong.Load(), right.Load())
+	}
+}
+
+// The hint may be this very node: its ring is behind, its table is not.
+func TestNotMineHintsAtUs(t *testing.T) {
+	f := newFixture(t, nil)
+	var asked atomic.Int32
+	f.publish(t, map[membership.NodeID]Peer{other: failing(&NotMine{Hint: self}, &asked)})
+	v := f.take(t, f.nameOf(t, other), tokens(t, 10), 1)
+	if !v.Allowed || v.Source != limit.SourceOwner || asked.Load() != 1 {
+		t.Errorf("verdict %+v, asked %d", v, asked.Load())
+	}
+}
+
+// Two nodes that name each other are asked in turn, each look a wait apart, and
+// the deadline ends it. One hint in all is followed.
+func TestNotMineEndsAtTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		var first, second atomic.Int32
+		f.publish(t, map[membership.NodeID]Peer{
+			other: failing(&NotMine{Hint: third}, &first),
+			third: failing(&NotMine{Hint: other}, &second),
+		})
+		start := time.Now()
+		v := f.take(t, f.nameOf(t, other), withFailure(tokens(t, 10), limit.FailDeny), 1)
+		if took := time.Since(start); took > DefaultDeadline || took < DefaultDeadline-2*lookAgain {
+			t.Errorf("took %v", took)
+		}
+		if v.Allowed || v.Reason != limit.Unavailable || v.Source != limit.SourceFallback {
+			t.Errorf("verdict %+v", v)
+		}
+		if first.Load() != 10 || second.Load() != 1 {
+			t.Errorf("asked %d and %d times", first.Load(), second.Load())
+		}
+		if got := f.witness.told(); got != "map[not_holder:1] [true]" {
+			t.Errorf("observer was told %s", got)
+		}
+	})
+}
+
+// The ownership is looked up in the loop: a ring that is replaced meanwhile is
+// used at once, without a wait.
+func TestNotMineLooksInTheNewRing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		var asked atomic.Int32
+		stale := peerFunc(func(context.Context, *owner.Call, int64) (limit.Verdict, error) {
+			f.publish(t, map[membership.NodeID]Peer{third: tablePeer(table(params.Partitions, wall), &asked)})
+			return limit.Verdict{}, &NotMine{}
+		})
+		f.publish(t, map[membership.NodeID]Peer{other: stale})
+		name := f.nameOf(t, other)
+		start := time.Now()
+		v := f.take(t, name, tokens(t, 10), 1)
+		if !v.Allowed || v.Source == limit.SourceFallback || time.Since(start) != 0 {
+			t.Errorf("verdict %+v after %v", v, time.Since(start))
+		}
+	})
+}
+
+// Ours by the ring, but not held yet: the check waits for the partition.
+func TestAcquiringIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.publish(t, nil)
+		name := f.nameOf(t, self)
+		p, _, _ := f.Locate(name)
+		f.local.SetPhase(p, owner.Acquiring)
+		time.AfterFunc(12*time.Millisecond, func() { f.local.SetPhase(p, owner.Holding) })
+		start := time.Now()
+		v := f.take(t, name, tokens(t, 10), 1)
+		if !v.Allowed || v.Source != limit.SourceOwner || time.Since(start) != 15*time.Millisecond {
+			t.Errorf("verdict %+v after %v", v, time.Since(start))
+		}
+	})
+}
+
+func TestCancelledContextIsTheOnlyError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		var asked atomic.Int32
+		f.publish(t, map[membership.NodeID]Peer{other: failing(&NotMine{}, &asked)})
+		name := f.nameOf(t, other)
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(7*time.Millisecond, cancel)
+		start := time.Now()
+		if _, err := f.Decide(ctx, &limit.Charge{Counter: name, Rule: tokens(t, 1), Cost: 1}); !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v", err)
+		}
+		if took := time.Since(start); took != 7*time.Millisecond {
+			t.Errorf("took %v", took)
+		}
+		if got := f.witness.told(); got != "map[] []" {
+			t.Errorf("observer was told %s", got)
+		}
+	})
+}
+
+// The caller's deadline, if it is the shorter, is the peer's; when it passes,
+// on_failure answers.
+func TestShorterDeadlineIsTheCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		hangs := peerFunc(func(ctx context.Context, _ *owner.Call, deadline int64) (limit.Verdict, error) {
+			if in := time.Duration(deadline - wall()); in != 20*time.Millisecond {
+				t.Errorf("deadline in %v", in)
+			}
+			<-ctx.Done()
+			return limit.Verdict{}, ctx.Err()
+		})
+		f.publish(t, map[membership.NodeID]Peer{other: hangs})
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+		defer cancel()
+		v, err := f.Decide(ctx, &limit.Charge{Counter: f.nameOf(t, other), Rule: tokens(t, 10), Cost: 1})
+		if err != nil || v.Source != limit.SourceFallback || !v.Allowed {
+			t.Errorf("verdict %+v, %v", v, err)
+		}
+	})
+}
+
+func TestDeadlinePassedIsNotSent(t *testing.T) {
+	f := newFixture(t, nil)
+	var asked atomic.Int32
+	f.publish(t, map[membership.NodeID]Peer{other: failing(ErrTimeout, &asked)})
+	ctx, cancel := context.WithDeadline(context.Background(), time.Now().Add(-time.Second))
+	defer cancel()
+	v, err := f.Decide(ctx, &limit.Charge{Counter: f.nameOf(t, other), Rule: tokens(t, 10), Cost: 1})
+	if err != nil || v.Source != limit.SourceFallback || asked.Load() != 0 {
+		t.Errorf("verdict %+v, %v, asked %d", v, err, asked.Load())
+	}
+}
+
+func TestWithoutOwners(t *testing.T) {
+	f := newFixture(t, nil)
+	rule := tokens(t, 10)
+	if v := f.take(t, []byte("k"), rule, 1); v.Source != limit.SourceFallback || v.Limit != 10 {
+		t.Errorf("before the first ring: %+v", v)
+	}
+	f.Publish(ringOf(t), nil)
+	if v := f.take(t, []byte("k"), rule, 1); v.Source != limit.SourceFallback || v.Remaining != 8 {
+		t.Errorf("in an empty ring: %+v", v)
+	}
+	if _, _, ok := f.Locate([]byte("k")); ok {
+		t.Error("somebody owns a counter of an empty ring")
+	}
+	if id, _ := f.OwnerOf(0); id != "" {
+		t.Errorf("%q owns a partition of an empty ring", id)
+	}
+}
+
+// An outage is told once when it starts and once when it is over.
+func TestOutageIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		var asked atomic.Int32
+		var broken atomic.Bool
+		broken.Store(true)
+		remote := tablePeer(table(params.Partitions, wall), &asked)
+		f.publish(t, map[membership.NodeID]Peer{other: peerFunc(func(ctx context.Context, c *owner.Call, d int64) (limit.Verdict, error) {
+			if broken.Load() {
+				return limit.Verdict{}, ErrUnreachable
+			}
+			return remote(ctx, c, d)
+		})})
+		rule, name := tokens(t, 1000), f.nameOf(t, other)
+		for range 10 { // every other check fails: still one outage
+			f.take(t, name, rule, 1)
+			broken.Store(!broken.Load())
+			time.Sleep(time.Second)
+		}
+		broken.Store(false)
+		time.Sleep(calm)
+		f.take(t, name, rule, 1)
+		if got := f.witness.told(); got != "map[unreachable:5] [true false]" {
+			t.Errorf("observer was told %s", got)
+		}
+		if logs := f.logs.String(); strings.Count(logs, "\n") != 2 || !strings.Contains(logs, "owner=b") || !strings.Contains(logs, "failures=5") {
+			t.Errorf("log: %s", logs)
+		}
+	})
+}
+
+func TestDecideDoesNotAllocate(t *testing.T) {
+	f := newFixture(t, nil)
+	peer := peerFunc(func(context.Context, *owner.Call, int64) (limit.Verdict, error) {
+		return limit.Verdict{Allowed: true}, nil
+	})
+	full := peerFunc(func(context.Context, *owner.Call, int64) (limit.Verdict, error) {
+		return limit.Verdict{RetryAfter: time.Minute}, nil
+	})
+	f.publish(t, map[membership.NodeID]Peer{other: peer, third: full})
+	rule := tokens(t, 1e9)
+	for _, id := range []membership.NodeID{self, other, third} {
+		ch := limit.Charge{Counter: f.nameOf(t, id), Rule: rule, Cost: 1}
+		f.take(t, ch.Counter, rule, 1)
+		if n := testing.AllocsPerRun(100, func() { f.Decide(t.Context(), &ch) }); n >= 1 {
+			t.Errorf("owned by %s: %v allocations", id, n)
+		}
+	}
+}
