@@ -202,23 +202,26 @@ func param(t *rapid.T, item httpsfv.Item, name string) int64 {
 func BenchmarkHeaders(b *testing.B) {
 	v := limit.Verdict{Rule: perMinute(b, "free-client", 100), Limit: 100, RetryAfter: 5 * time.Second}
 	h := http.Header{}
-	b.Run("set", func(b *testing.B) {
-		b.ReportAllocs()
+	peer := testing.Benchmark(func(b *testing.B) {
 		for b.Loop() {
-			front.SetHeaders(h, &v, noon)
+			withLibrary(h)
 		}
 	})
-	b.Run("peer=httpsfv", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			policy, standing := httpsfv.NewItem("free-client"), httpsfv.NewItem("free-client")
-			policy.Params.Add("q", 100)
-			policy.Params.Add("w", 60)
-			standing.Params.Add("r", 0)
-			standing.Params.Add("t", 5)
-			one, _ := httpsfv.Marshal(httpsfv.List{policy})
-			two, _ := httpsfv.Marshal(httpsfv.List{standing})
-			h["Ratelimit-Policy"], h["Ratelimit"] = []string{one}, []string{two}
-		}
-	})
+	b.ReportAllocs()
+	for b.Loop() {
+		front.SetHeaders(h, &v, noon)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(peer.NsPerOp()), "httpsfv/ratio")
+}
+
+// withLibrary writes two of the eight fields.
+func withLibrary(h http.Header) {
+	policy, standing := httpsfv.NewItem("free-client"), httpsfv.NewItem("free-client")
+	policy.Params.Add("q", 100)
+	policy.Params.Add("w", 60)
+	standing.Params.Add("r", 0)
+	standing.Params.Add("t", 5)
+	one, _ := httpsfv.Marshal(httpsfv.List{policy})
+	two, _ := httpsfv.Marshal(httpsfv.List{standing})
+	h["Ratelimit-Policy"], h["Ratelimit"] = []string{one}, []string{two}
 }

@@ -26,9 +26,13 @@ type Problem struct {
 	Field      string   `json:"field,omitempty"`      // which part of the request is wrong
 }
 
-// NewProblem is a problem that its status says all about but the detail.
+// NewProblem is a problem that its status says all about but the detail. Long
+// texts are cut: they quote names that the client chose.
 func NewProblem(status int, field, detail string) *Problem {
-	return &Problem{Type: typeBlank, Title: http.StatusText(status), Status: status, Detail: detail, Field: field}
+	return &Problem{
+		Type: typeBlank, Title: http.StatusText(status), Status: status,
+		Detail: detail[:min(len(detail), 300)], Field: field[:min(len(field), 100)],
+	}
 }
 
 func (p *Problem) Error() string { return p.Detail }

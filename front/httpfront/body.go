@@ -89,16 +89,24 @@ func syntaxError(err error) error {
 	return &limit.InputError{Field: field, Problem: problem}
 }
 
-// fieldAt writes /checks/3/cost as checks[3].cost.
+// maxDepth is how deep the fields lie that we know: checks[3].cost.
+const maxDepth = 3
+
+// fieldAt writes /checks/3/cost as checks[3].cost. What lies deeper is cut off:
+// the pointer is as long as its author likes.
 func fieldAt(pointer jsontext.Pointer) string {
 	if pointer == "" {
 		return "body"
 	}
 	var b strings.Builder
+	depth := 0
 	for token := range pointer.Tokens() {
+		if depth++; depth > maxDepth {
+			break
+		}
 		switch {
 		case token != "" && strings.Trim(token, "0123456789") == "":
-			fmt.Fprintf(&b, "[%s]", token)
+			b.WriteString("[" + token + "]")
 		case b.Len() > 0:
 			b.WriteString("." + token)
 		default:
