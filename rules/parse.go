@@ -165,18 +165,21 @@ func (r *reader) readTierMap(n ast.Node) []tierDraft {
 		if problem := nameProblem(e.key); problem != "" {
 			r.report(e.at, join("tiers", e.key), "the tier's name %s", problem)
 		}
-		t := r.readTier(e, left)
-		left -= len(t.rules)
+		t, n := r.readTier(e, left)
 		tiers = append(tiers, t)
+		if left -= n; left < 0 {
+			break
+		}
 	}
 	return tiers
 }
 
-// readTier reads a tier of at most left rules.
-func (r *reader) readTier(e entry, left int) tierDraft {
+// readTier reads a tier of at most left rules. n is how many it has.
+func (r *reader) readTier(e entry, left int) (t tierDraft, n int) {
 	t, path := tierDraft{name: e.key}, join("tiers", e.key)
 	items, _ := r.items(e.value, path, "["+ruleExample+"]")
-	if len(items) > left {
+	n = len(items)
+	if n > left {
 		r.report(items[left].GetToken(), fmt.Sprintf("%s[%d]", path, left), "is one rule too many; a rule file has at most %d", MaxRules)
 		items = items[:left]
 	}
@@ -188,7 +191,7 @@ func (r *reader) readTier(e entry, left int) tierDraft {
 		t.rules = append(t.rules, d)
 		t.patterns = append(t.patterns, d.checkPattern(seen))
 	}
-	return t
+	return t, n
 }
 
 // checkName refuses a name that the tier has already. lines has the line of

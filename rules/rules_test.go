@@ -18,7 +18,7 @@ func parse(t failer, file string) *Set {
 	t.Helper()
 	s, err := Parse("rules.yaml", []byte(file))
 	if err != nil {
-		t.Fatalf("%v\nin\n%s", err, file)
+		t.Fatalf("%v\nin\n%.2000s", err, file)
 	}
 	return s
 }
