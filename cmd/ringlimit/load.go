@@ -20,15 +20,12 @@ type loader struct {
 
 // load reads the settings of a node: a flag counts more than an environment
 // variable, that more than the file, that more than the default. flags is the
-// parsed command line; file may be empty.
+// parsed command line; file may be empty. The error holds all that is wrong.
 func load(flags *pflag.FlagSet, env lookup, file string) (*settings, error) {
 	l := &loader{defaultSettings(), pflag.NewFlagSet("settings", pflag.ContinueOnError), origins{}}
 	l.settings.bind(l.flags)
 	err := errors.Join(l.fromFile(file), l.fromEnvironment(env), l.fromFlags(flags))
-	if err != nil {
-		return nil, err
-	}
-	return l.settings, l.settings.validate(l.from)
+	return l.settings, errors.Join(err, l.settings.validate(l.from))
 }
 
 // fromEnvironment takes each setting's variable. An empty one counts as absent:
