@@ -63,6 +63,18 @@ func TestViewContainsOurselfFromTheStart(t *testing.T) {
 	})
 }
 
+// What happens before the settling goroutine first runs must not be taken for
+// published already.
+func TestEventsRightAfterStartArePublished(t *testing.T) {
+	for range 20 {
+		bubble(t, func(w *world) {
+			n, other := w.start(1), member("n2")
+			n.roster.put(nodeName(other), other, n.addr, time.Now())
+			w.eventually(time.Second, "n2", func() bool { return n.sees("n1", "n2") })
+		})
+	}
+}
+
 // Twenty members that appear within a moment cause few views, not twenty.
 func TestBurstsSettleIntoFewViews(t *testing.T) {
 	bubble(t, func(w *world) {

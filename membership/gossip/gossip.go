@@ -74,8 +74,9 @@ func Start(cfg Config) (*Gossip, error) {
 		list: list, roster: r, delegate: d, mailbox: membership.NewMailbox(),
 	}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
-	g.mailbox.Put(r.view())
-	g.spawn(g.settle)
+	first := r.view()
+	g.mailbox.Put(first)
+	g.spawn(func() { g.settle(first) })
 	g.spawn(g.rejoin)
 	return g, nil
 }
@@ -178,11 +179,12 @@ func (g *Gossip) spawn(f func()) bool {
 	return true
 }
 
-// settle turns bursts of events into views. It alone writes to the mailbox.
-func (g *Gossip) settle() {
+// settle turns bursts of events into views, from the last one published on. It
+// alone writes to the mailbox.
+func (g *Gossip) settle(last membership.View) {
 	look := time.NewTicker(twinGrace)
 	defer look.Stop()
-	last, told := g.roster.view(), map[string]bool{}
+	told := map[string]bool{}
 	for {
 		select {
 		case <-g.ctx.Done():

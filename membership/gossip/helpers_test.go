@@ -39,16 +39,20 @@ func bubble(t *testing.T, f func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, net: memnet.New()}
+		defer w.end()
 		f(w)
-		for _, n := range w.nodes {
-			if err := n.Close(); err != nil {
-				t.Error(err)
-			}
-		}
-		// memberlist's last timers, such as one for the ack of a ping. What is
-		// still there after them fails the bubble.
-		time.Sleep(5 * time.Second)
 	})
+}
+
+func (w *world) end() {
+	for _, n := range w.nodes {
+		if err := n.Close(); err != nil {
+			w.t.Error(err)
+		}
+	}
+	// memberlist's last timers, such as one for the ack of a ping. Whatever is
+	// still there after them fails the bubble.
+	time.Sleep(5 * time.Second)
 }
 
 func addr(i int) string { return fmt.Sprintf("10.0.0.%d:7703", i) }

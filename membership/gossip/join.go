@@ -148,7 +148,9 @@ func (g *Gossip) seedTargets(ctx context.Context, tried map[string]error) []neti
 			tried[s.text] = err
 			continue
 		}
-		delete(tried, s.text)
+		if _, err := netip.ParseAddr(s.host); err != nil {
+			delete(tried, s.text) // an earlier look-up may have failed
+		}
 		port := s.port
 		if port == 0 {
 			port = g.addr.Port()
