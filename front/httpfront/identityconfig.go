@@ -53,9 +53,11 @@ func NewIdentity(c IdentityConfig) (*Identity, error) {
 		return nil, err
 	}
 	if c.Tier != "" {
-		id.tier, err = headerName(c.Tier, "tier")
+		if id.tier, err = headerName(c.Tier, "tier"); err != nil {
+			return nil, err
+		}
 	}
-	return id, err
+	return id, nil
 }
 
 // compile parses a list; an entry that is there twice is a mistake.

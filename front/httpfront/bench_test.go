@@ -1,0 +1,77 @@
+package httpfront
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/ringlimit/ringlimit/limit"
+)
+
+const benchBody = `{"key":"cust_42","route":"POST /v1/charges","cost":1,"tier":"free"}`
+
+// BenchmarkCheck is the door alone: the checker answers at once. The ratio is to
+// a handler of the same shape written with encoding/json and no strictness.
+func BenchmarkCheck(b *testing.B) {
+	rule := perMinute(b, 100)
+	cfg := Config{Checker: says{limit.Verdict{Allowed: true, Rule: rule, Source: limit.SourceOwner, Limit: 100, Remaining: 99}}}
+	peer := testing.Benchmark(func(b *testing.B) { serve(b, http.HandlerFunc(plain), "/v1/check", benchBody) })
+	serve(b, New(cfg), "/v1/check", benchBody)
+	b.ReportMetric(perOp(b)/float64(peer.NsPerOp()), "encoding_json/ratio")
+}
+
+func BenchmarkChecks100(b *testing.B) {
+	rule := perMinute(b, 100)
+	cfg := Config{Checker: says{limit.Verdict{Allowed: true, Rule: rule, Source: limit.SourceOwner, Limit: 100, Remaining: 99}}}
+	peer := testing.Benchmark(func(b *testing.B) { serve(b, New(cfg), "/v1/check", benchBody) })
+	serve(b, New(cfg), "/v1/checks", distinct(100))
+	b.ReportMetric(perOp(b)/100/float64(peer.NsPerOp()), "check/ratio")
+}
+
+func BenchmarkAuthorize(b *testing.B) {
+	cfg := Config{Checker: says{limit.Verdict{Allowed: true, Rule: perMinute(b, 100), Limit: 100, Remaining: 99}}}
+	h := New(cfg)
+	r := from("10.0.0.1:1", "GET", "/v1/authorize", "X-API-Key: cust_42", "X-Forwarded-Method: POST", "X-Forwarded-Uri: /v1/charges?x=1")
+	b.ReportAllocs()
+	for b.Loop() {
+		h.ServeHTTP(&nowhere{header: http.Header{}}, r)
+	}
+}
+
+func perOp(b *testing.B) float64 { return float64(b.Elapsed().Nanoseconds()) / float64(b.N) }
+
+func serve(b *testing.B, h http.Handler, path, body string) {
+	r := httptest.NewRequest("POST", path, nil)
+	r.Header.Set("Content-Type", "application/json")
+	b.ReportAllocs()
+	for b.Loop() {
+		r.Body = io.NopCloser(strings.NewReader(body))
+		h.ServeHTTP(&nowhere{header: http.Header{}}, r)
+	}
+}
+
+// nowhere is a ResponseWriter that keeps nothing.
+type nowhere struct{ header http.Header }
+
+func (n *nowhere) Header() http.Header         { return n.header }
+func (n *nowhere) Write(b []byte) (int, error) { return len(b), nil }
+func (n *nowhere) WriteHeader(int)             {}
+
+func plain(w http.ResponseWriter, r *http.Request) {
+	var req struct {
+		Key, Route, Tier string
+		Cost             int64
+	}
+	if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	json.NewEncoder(w).Encode(map[string]any{
+		"allowed": true, "limit": 100, "remaining": 99, "retry_after_ms": 0,
+		"reset_at": "2025-02-01T12:01:00.000Z", "rule": "global", "source": "owner",
+	})
+}
