@@ -20,8 +20,10 @@ var layers = map[string]layer{
 		"the nouns and the algorithms: everything else speaks in their terms"},
 	"membership": {nil,
 		"the cluster's nouns: a view must not know how it was gossiped"},
-	"membership/gossip": {[]string{"membership"},
+	"membership/gossip": {[]string{"membership", "membership/gossip/memnet"},
 		"spreads members; what a ring or a counter is must not matter to it"},
+	"membership/gossip/memnet": {nil,
+		"a network in memory: it carries packets and knows no members"},
 	"rules": {[]string{"limit"},
 		"a rule file is read the same with or without a cluster"},
 	"ring": {[]string{"limit", "membership"},
@@ -30,8 +32,10 @@ var layers = map[string]layer{
 		"decides for counters; to it a partition is an int, so that no ring can overrule its phases"},
 	"forward": {[]string{"limit", "membership", "owner", "ring"},
 		"policy without sockets, so that tests can drive it step by step"},
-	"forward/peerrpc": {[]string{"forward", "limit", "membership", "owner"},
+	"forward/peerrpc": {[]string{"forward", "forward/peerrpc/peerpb", "limit", "membership", "owner"},
 		"carries checks between nodes; it is told about the ring, it does not look"},
+	"forward/peerrpc/peerpb": {nil,
+		"generated: the frame on the wire"},
 	"front": {[]string{"limit"},
 		"doors know verdicts, not how a cluster comes to them"},
 	"front/httpfront": {[]string{"front", "limit"},
@@ -51,7 +55,7 @@ var layers = map[string]layer{
 // dependencies lists who may import what is neither ours nor the standard
 // library's. A module that is missing here is an error.
 var dependencies = map[string]layer{
-	"github.com/hashicorp/memberlist": {[]string{"membership/gossip"},
+	"github.com/hashicorp/memberlist": {[]string{"membership/gossip", "membership/gossip/memnet"},
 		"its callbacks run under its lock: one package knows its traps"},
 	"github.com/buraksezer/consistent": {[]string{"ring"},
 		"it panics on bad parameters: one package checks them"},
@@ -59,9 +63,9 @@ var dependencies = map[string]layer{
 		"the hash of placements"},
 	"github.com/zeebo/xxh3": {[]string{"owner"},
 		"the 128-bit hash of counters"},
-	"google.golang.org/grpc": {[]string{"forward/peerrpc", "cmd/ringlimit"},
+	"google.golang.org/grpc": {[]string{"forward/peerrpc", "forward/peerrpc/peerpb", "cmd/ringlimit"},
 		"policy and doors stay testable without a network"},
-	"google.golang.org/protobuf": {[]string{"forward/peerrpc/..."},
+	"google.golang.org/protobuf": {[]string{"forward/peerrpc", "forward/peerrpc/peerpb"},
 		"the frame between nodes"},
 	"github.com/goccy/go-yaml": {[]string{"rules", "cmd/ringlimit"},
 		"files are read at two places: the rules and the settings"},
@@ -75,9 +79,14 @@ var dependencies = map[string]layer{
 	"golang.org/x/sync":             {[]string{"cmd/ringlimit"}, "errgroup ties the doors of a command together"},
 }
 
-// testDependencies may be imported by every test, and by nothing else.
+// testOnly lists our packages that only tests may import.
+var testOnly = []string{"membership/gossip/memnet"}
+
+// testDependencies may be imported by every test, as may dependencies above, and
+// by nothing else.
 var testDependencies = []string{
 	"github.com/dunglas/httpsfv",
+	"github.com/hashicorp/go-msgpack/v2",
 	"github.com/rogpeppe/go-internal",
 	"go.uber.org/goleak",
 	"golang.org/x/time",
