@@ -131,7 +131,8 @@ func (r *running) live(ctx context.Context, up func(*ringlimit.Node, *doors)) er
 	}
 	switch {
 	case err == nil:
-		return r.leave(ending, node)
+		r.leave(ending, node)
+		return nil
 	case ctx.Err() != nil:
 		return nil // told to stop while joining
 	}
@@ -146,12 +147,14 @@ func (r *running) announceEnd() {
 	<-time.After(r.notice)
 }
 
-func (r *running) leave(ctx context.Context, node *ringlimit.Node) error {
+// leave ends the node. A goodbye that nobody hears is no failure of ours: when
+// a whole cluster stops, there may be nobody left to hear it.
+func (r *running) leave(ctx context.Context, node *ringlimit.Node) {
 	if err := node.Leave(ctx); err != nil {
-		return fmt.Errorf("leaving the cluster: %w", err)
+		r.log.Info("left without an orderly goodbye; the others will find out by probing", "error", err)
+		return
 	}
 	r.log.Info("left")
-	return nil
 }
 
 // config is what the node is told of the settings.
