@@ -12,7 +12,8 @@ import (
 // no further ahead than the whole capacity takes.
 //
 // The moment is an exact rational: State.A is Unix nanoseconds and State.B the
-// fraction of a nanosecond, in 1/den.
+// fraction of a nanosecond, in 1/den. State.C is when that was last charged or
+// given back.
 type bucket struct {
 	num, den uint64 // a unit takes num/den ns to refill, in lowest terms
 	unit     span   // the same
@@ -97,19 +98,14 @@ func (b *bucket) remaining(deficit span) int64 {
 	return b.capacity - int64(units)
 }
 
-// deficit is what is missing at now. A now at which the bucket would have to be
-// more than empty is before the state was made: time does not run back, and the
-// second result is the earliest moment that can be meant.
+// deficit is what is missing at now, and now as the bucket sees it: not before
+// the last charge.
 func (b *bucket) deficit(s *State, now int64) (span, int64) {
-	d := span{s.A - now, s.B}
-	if d.ns < 0 {
+	now = max(now, s.C)
+	if s.A < now {
 		return span{}, now
 	}
-	if late := b.over(d); late > 0 {
-		now += late
-		d.ns -= late
-	}
-	return d, now
+	return span{s.A - now, s.B}, now
 }
 
 // over is by how much the span is longer than the capacity takes: nanoseconds,
@@ -132,7 +128,7 @@ func (b *bucket) take(s *State, v *Verdict, now, cost int64) {
 		v.ResetAfter = before.up()
 		return
 	}
-	s.A, s.B = now+after.ns, after.frac
+	s.A, s.B, s.C = now+after.ns, after.frac, now
 	v.Allowed = true
 	v.Remaining = b.remaining(after)
 	v.ResetAfter = after.up()
@@ -161,8 +157,6 @@ func (b *bucket) look(s State, now int64) Verdict {
 	return Verdict{Limit: b.capacity, Remaining: b.remaining(d), ResetAfter: d.up()}
 }
 
-// refund stops at now: a full bucket that claims to have been full for longer
-// would let a stale now take what has not come back yet.
 func (b *bucket) refund(s State, now, cost int64) State {
 	d, now := b.deficit(&s, now)
 	if d == (span{}) {
@@ -177,7 +171,7 @@ func (b *bucket) refund(s State, now, cost int64) State {
 	if d.ns < 0 {
 		d = span{}
 	}
-	return State{A: now + d.ns, B: d.frac}
+	return State{A: now + d.ns, B: d.frac, C: now}
 }
 
 func (b *bucket) freshAt(s State) int64 { return int64(span{s.A, s.B}.up()) }
@@ -187,16 +181,13 @@ func (b *bucket) freshAt(s State) int64 { return int64(span{s.A, s.B}.up()) }
 func (b *bucket) carry(from judge, s State, now int64) State {
 	old := from.(*bucket)
 	deficit, now := old.deficit(&s, now)
-	if deficit == (span{}) || b.capacity == 0 || old.capacity == 0 {
-		return State{}
-	}
 	d := b.full
 	if units, rest := old.used(deficit); int64(units) < b.capacity {
-		part, inexact := mulDiv(rest, b.num, old.num) // in 1/den ns, rounded up: nothing is minted
+		part, inexact := mulDiv(rest, b.num, old.num) // in 1/den ns
 		if inexact > 0 {
-			part++
+			part++ // nothing is minted
 		}
 		d = b.plus(b.takes(int64(units)), span{int64(part / b.den), int64(part % b.den)})
 	}
-	return State{A: now + d.ns, B: d.frac}
+	return State{A: now + d.ns, B: d.frac, C: now}
 }

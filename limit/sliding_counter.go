@@ -1,6 +1,9 @@
 package limit
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // slidingCounter estimates a sliding window from two aligned ones: a request
 // fits if p·(1−f) + c stays within the limit, p being the previous window's
@@ -56,10 +59,11 @@ func (k *slidingCounter) take(s *State, v *Verdict, now, cost int64) {
 		v.ResetAfter = k.reset(c, now)
 		return
 	}
-	s.A, s.B, s.C = c.start, c.previous, c.current+cost
+	c.current += cost
+	s.A, s.B, s.C = c.start, c.previous, c.current
 	v.Allowed = true
 	v.Remaining = room - cost
-	v.ResetAfter = time.Duration(c.start + 2*k.window - now)
+	v.ResetAfter = k.reset(c, now)
 }
 
 // wait solves p·(1−f) + c <= limit − cost for the time: in the current window,
@@ -69,9 +73,10 @@ func (k *slidingCounter) wait(c counts, now, cost int64) time.Duration {
 	if room := k.limit - cost - c.current; room >= 0 {
 		return time.Duration(end - k.falls(room, c.previous) - now)
 	}
-	next := end - end%k.window // is end, unless the window is out of line
-	at := next + k.window - k.falls(k.limit-cost, c.current)
-	return time.Duration(max(at, end) - now)
+	// The next window may have started before this one ends, if this one is out
+	// of line.
+	early := end % k.window
+	return time.Duration(end - now + max(0, k.window-early-k.falls(k.limit-cost, c.current)))
 }
 
 // falls is how long before its end a window's weight of count falls to room,
@@ -81,9 +86,16 @@ func (k *slidingCounter) falls(room, count int64) int64 {
 	return int64(ns)
 }
 
-// reset is when neither count weighs any more.
+// reset is until neither count weighs any more.
 func (k *slidingCounter) reset(c counts, now int64) time.Duration {
-	return time.Duration(max(0, k.fresh(c)-now))
+	left := c.start + k.window - now
+	switch {
+	case c.current > 0:
+		return time.Duration(left + k.window)
+	case c.previous > 0:
+		return time.Duration(left)
+	}
+	return 0
 }
 
 func (k *slidingCounter) peek(s State, now, cost int64) Verdict {
@@ -110,16 +122,15 @@ func (k *slidingCounter) refund(s State, now, cost int64) State {
 	return s
 }
 
-func (k *slidingCounter) freshAt(s State) int64 { return k.fresh(counts{s.A, s.B, s.C}) }
-
-func (k *slidingCounter) fresh(c counts) int64 {
+func (k *slidingCounter) freshAt(s State) int64 {
+	end := s.A + k.window
 	switch {
-	case c.current > 0:
-		return c.start + 2*k.window
-	case c.previous > 0:
-		return c.start + k.window
+	case s.C > 0:
+		return end + min(k.window, math.MaxInt64-end) // the clock's own end is in 2262
+	case s.B > 0:
+		return end
 	}
-	return c.start
+	return s.A
 }
 
 // carry keeps the counts, or with another window the estimate, as used in the

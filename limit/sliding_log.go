@@ -73,11 +73,11 @@ func (l *slidingLog) at(s *State, now int64) (live, int64) {
 		return live{}, now
 	}
 	last := s.Log[c.newest(s.Log)].At
-	if last+l.window <= now {
+	if now-last >= l.window {
 		return live{}, now
 	}
 	now = max(now, last)
-	for oldest := &s.Log[c.oldest]; oldest.At+l.window <= now; oldest = &s.Log[c.oldest] {
+	for oldest := &s.Log[c.oldest]; now-oldest.At >= l.window; oldest = &s.Log[c.oldest] {
 		c.used -= oldest.Cost
 		c.oldest = after(s.Log, c.oldest)
 		c.stamps--
