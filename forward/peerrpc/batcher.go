@@ -213,12 +213,12 @@ func (b *batcher) handOut(f *frame, records []byte) (err error) {
 	return nil
 }
 
-// scan fails the overdue checks and returns when to come again: math.MaxInt64
-// if nothing waits.
-func (b *batcher) scan(now int64) (next int64) {
+// scan fails the overdue checks, and asks to be called again if others wait.
+func (b *batcher) scan() {
 	overdue := answer{err: forward.ErrTimeout}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	now := b.now()
 	b.scanAt = math.MaxInt64
 	for _, f := range b.flying {
 		if f != nil {
@@ -239,7 +239,9 @@ func (b *batcher) scan(now int64) (next int64) {
 	}
 	clear(b.queue[len(kept):])
 	b.queue = kept
-	return b.scanAt
+	if b.scanAt != math.MaxInt64 {
+		b.wake(time.Duration(b.scanAt - now))
+	}
 }
 
 // start lets the checks go out on a stream.

@@ -2,12 +2,12 @@ package peerrpc
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/connectivity"
 
 	"github.com/ringlimit/ringlimit/forward"
 	"github.com/ringlimit/ringlimit/forward/peerrpc/peerpb"
@@ -17,13 +17,11 @@ import (
 )
 
 // conn is the way to one run of one node: a connection and the one stream on
-// it, renewed for as long as it takes.
+// it, made anew whenever they break.
 type conn struct {
-	self  membership.NodeID
+	cfg   *PoolConfig
 	peer  membership.Member
-	token string
 	log   *slog.Logger
-	cc    *grpc.ClientConn
 	batch *batcher
 	scans *time.Timer
 	retry chan struct{} // ends a pause between attempts
@@ -35,14 +33,9 @@ type conn struct {
 
 // connect starts to connect, and to keep the connection. The caller owns the
 // conn and has to close it.
-func connect(peer membership.Member, cfg *PoolConfig) (*conn, error) {
-	// passthrough: the dialer resolves names, each time anew.
-	cc, err := grpc.NewClient("passthrough:///"+peer.Peer, dialOptions(cfg.Dial)...)
-	if err != nil {
-		return nil, err
-	}
+func connect(peer membership.Member, cfg *PoolConfig) *conn {
 	c := &conn{
-		self: cfg.Self, peer: peer, token: cfg.Token, cc: cc,
+		cfg: cfg, peer: peer,
 		log:   cfg.Logger.With("peer", string(peer.ID), "addr", peer.Peer),
 		scans: time.NewTimer(time.Hour),
 		retry: make(chan struct{}, 1),
@@ -52,13 +45,12 @@ func connect(peer membership.Member, cfg *PoolConfig) (*conn, error) {
 	c.cancel = cancel
 	c.wg.Go(func() { c.run(ctx) })
 	c.wg.Go(func() { c.expire(ctx) })
-	return c, nil
+	return c
 }
 
 // close fails all checks under way and waits for every goroutine.
 func (c *conn) close() {
 	c.cancel()
-	_ = c.cc.Close() // fails only when called twice
 	c.wg.Wait()
 }
 
@@ -103,22 +95,24 @@ func (c *conn) expire(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-c.scans.C:
-			c.batch.scan(c.batch.now())
+			c.batch.scan()
 		}
 	}
 }
 
-// run keeps a stream open. After one that answered nothing checks fail at once
-// and there is a pause, which grows: the peer refuses us, or is about to go.
+// run keeps a stream open. After an attempt that answered nothing checks fail
+// at once, until one succeeds, and there is a pause, which grows. The pauses
+// are ours and not gRPC's: to cut those short means ClientConn's
+// ResetConnectBackoff, which can crash the process (grpc-go#9155).
 func (c *conn) run(ctx context.Context) {
 	defer c.batch.fail(down)
 	pause := firstPause
-	for c.awaitReady(ctx) {
-		answered, err := c.stream(ctx)
+	for {
+		answered, err := c.attempt(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		c.tell(err)
+		c.tell(answered, err)
 		if answered {
 			c.batch.fail(connecting)
 			pause = firstPause
@@ -126,19 +120,17 @@ func (c *conn) run(ctx context.Context) {
 		}
 		c.batch.fail(down)
 		c.sleep(ctx, pause)
-		pause = min(2*pause, maxBackoff)
+		pause = min(2*pause, maxPause)
 	}
 }
 
-// tell logs why a stream ended, once for the same reason.
-func (c *conn) tell(err error) {
-	if reason := err.Error(); reason != c.told {
+// tell logs why an attempt ended, once in a row for the same reason.
+func (c *conn) tell(answered bool, err error) {
+	if reason := err.Error(); answered || reason != c.told {
 		c.told = reason
-		c.log.Warn("the stream to a peer ended", "error", err)
+		c.log.Warn("no stream to a peer", "error", err)
 	}
 }
-
-const firstPause = 20 * time.Millisecond
 
 func (c *conn) sleep(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
@@ -150,40 +142,26 @@ func (c *conn) sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// hurry cuts pauses between attempts short: the peer is known to be there.
+// hurry cuts a pause between attempts short: the peer is known to be there.
 func (c *conn) hurry() {
-	c.cc.ResetConnectBackoff()
 	select {
 	case c.retry <- struct{}{}:
 	default:
 	}
 }
 
-// awaitReady returns true once the connection stands, and false when ctx ends.
-// After a failed attempt checks fail at once, until one succeeds.
-func (c *conn) awaitReady(ctx context.Context) bool {
-	for {
-		state := c.cc.GetState()
-		switch state {
-		case connectivity.Ready:
-			return true
-		case connectivity.Idle:
-			c.cc.Connect()
-		case connectivity.TransientFailure:
-			c.batch.fail(down)
-		}
-		if !c.cc.WaitForStateChange(ctx, state) {
-			return false
-		}
+// attempt connects, opens a stream and reads it to its end. It says whether a
+// check was answered on it.
+func (c *conn) attempt(ctx context.Context) (answered bool, err error) {
+	// passthrough: the dialer resolves names, each time anew.
+	cc, err := grpc.NewClient("passthrough:///"+c.peer.Peer, dialOptions(c.cfg.Dial)...)
+	if err != nil {
+		return false, err
 	}
-}
-
-// stream opens a stream and reads it to its end. It says whether a check was
-// answered on it.
-func (c *conn) stream(ctx context.Context) (answered bool, err error) {
-	ctx, cancel := context.WithCancel(hello(ctx, c.self, c.peer.ID, c.token))
-	defer cancel()
-	stream, err := c.open(ctx, cancel)
+	defer func() { _ = cc.Close() }() // fails only when called twice
+	ctx, cancel := context.WithCancelCause(hello(ctx, c.cfg.Self, c.peer.ID, c.cfg.Token))
+	defer cancel(nil)
+	stream, err := open(ctx, cancel, cc)
 	if err != nil {
 		return false, err
 	}
@@ -199,19 +177,32 @@ func (c *conn) stream(ctx context.Context) (answered bool, err error) {
 		} else if err := c.batch.answer(packet); err != nil {
 			return answered, err
 		}
-		answered = answered || !leaving
+		answered = answered || packet.Id != farewell
 		if leaving && c.batch.pause() == 0 {
-			s.close()
+			s.close() // the owner has answered all it was asked
 		}
 	}
 }
 
+// checks is the stream as the asker has it.
+type checks = grpc.BidiStreamingClient[peerpb.Frame, peerpb.Frame]
+
 // open waits for the owner's welcome, so that no check is sent on a stream that
 // is then refused.
-func (c *conn) open(ctx context.Context, cancel func()) (grpc.BidiStreamingClient[peerpb.Frame, peerpb.Frame], error) {
-	patience := time.AfterFunc(connectTimeout, cancel)
+func open(ctx context.Context, cancel context.CancelCauseFunc, cc *grpc.ClientConn) (checks, error) {
+	patience := time.AfterFunc(connectTimeout, func() { cancel(errSilent) })
 	defer patience.Stop()
-	stream, err := peerpb.NewPeerClient(c.cc).Checks(ctx)
+	stream, err := welcomed(ctx, cc)
+	if err != nil && context.Cause(ctx) == errSilent {
+		err = errSilent
+	}
+	return stream, err
+}
+
+var errSilent = fmt.Errorf("no connection and welcome within %v", connectTimeout)
+
+func welcomed(ctx context.Context, cc *grpc.ClientConn) (checks, error) {
+	stream, err := peerpb.NewPeerClient(cc).Checks(ctx)
 	if err != nil {
 		return nil, err
 	}

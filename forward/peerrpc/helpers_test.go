@@ -2,6 +2,7 @@ package peerrpc
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -9,10 +10,16 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/ringlimit/ringlimit/forward"
 	"github.com/ringlimit/ringlimit/limit"
 	"github.com/ringlimit/ringlimit/membership"
 	"github.com/ringlimit/ringlimit/owner"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func silent() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
@@ -91,4 +98,86 @@ func newPool(t testing.TB, dial func(context.Context, string) (net.Conn, error))
 	return p
 }
 
-func soon() int64 { return wall() + int64(50*time.Millisecond) }
+// within is a deadline.
+func within(d time.Duration) int64 { return wall() + int64(d) }
+
+// scripted is a table that does as it is told.
+type scripted struct {
+	*owner.Table
+	decide func(calls []owner.Call, results []owner.Result)
+}
+
+func (s *scripted) DecideFrame(_ int64, calls []owner.Call, results []owner.Result) {
+	s.decide(calls, results)
+}
+
+// network is where in-memory listeners are found by their address.
+type network struct {
+	mu        sync.Mutex
+	listeners map[string]*bufconn.Listener
+	conns     []net.Conn
+}
+
+func newNetwork() *network { return &network{listeners: map[string]*bufconn.Listener{}} }
+
+func (n *network) listen(addr string) net.Listener {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.listeners[addr] = bufconn.Listen(1 << 20)
+	return n.listeners[addr]
+}
+
+// dial fails at once when nobody listens, like a refused connection.
+func (n *network) dial(ctx context.Context, addr string) (net.Conn, error) {
+	n.mu.Lock()
+	l := n.listeners[addr]
+	n.mu.Unlock()
+	if l == nil {
+		return nil, errors.New("connection refused")
+	}
+	c, err := l.DialContext(ctx)
+	if err == nil {
+		n.mu.Lock()
+		n.conns = append(n.conns, c)
+		n.mu.Unlock()
+	}
+	return c, err
+}
+
+// cut breaks all connections.
+func (n *network) cut() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, c := range n.conns {
+		c.Close()
+	}
+	n.conns = nil
+}
+
+func (n *network) forget(addr string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.listeners, addr)
+}
+
+// pair is an asker and an owner with this table, in a bubble.
+type pair struct {
+	net  *network
+	pool *Pool
+	peer forward.Peer
+	stop func()
+}
+
+var ownerMember = membership.Member{ID: "owner", Boot: 1, Peer: "owner:1"}
+
+func newPair(t testing.TB, table Table) *pair {
+	n := newNetwork()
+	p := &pair{net: n, stop: serve(t, serverConfig("owner", table), n.listen("owner:1"))}
+	p.pool = newPool(t, n.dial)
+	p.peer = p.pool.Peer(ownerMember)
+	return p
+}
+
+func (p *pair) check(rule *limit.Rule, name string, cost int64, d time.Duration) (limit.Verdict, error) {
+	return p.peer.Check(context.Background(), callOf(rule, name, cost), within(d))
+}

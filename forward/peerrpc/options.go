@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 )
@@ -15,8 +14,9 @@ import (
 // between attempts. Peers are near, and a peer that is back must be used at
 // once.
 const (
-	connectTimeout = time.Second
-	maxBackoff     = time.Second
+	connectTimeout = time.Second           // for the connection and the peer's welcome
+	firstPause     = 20 * time.Millisecond // between attempts
+	maxPause       = time.Second
 	pingAfter      = 10 * time.Second // of silence
 	pingTimeout    = 2 * time.Second
 	// Windows that never fill, of fixed size: gRPC's dynamic ones cost a probe
@@ -28,10 +28,7 @@ func dialOptions(dial func(context.Context, string) (net.Conn, error)) []grpc.Di
 	opts := []grpc.DialOption{
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingAfter, Timeout: pingTimeout}),
-		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: maxBackoff},
-			MinConnectTimeout: connectTimeout,
-		}),
+		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: connectTimeout}),
 		grpc.WithStaticStreamWindowSize(window),
 		grpc.WithStaticConnWindowSize(window),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxFrame), grpc.WaitForReady(false)),

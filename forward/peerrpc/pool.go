@@ -40,33 +40,31 @@ func NewPool(cfg PoolConfig) *Pool {
 // wait on it fail. Connecting goes on in the background; asking again for a
 // peer that was out of reach cuts the pause between attempts short.
 func (p *Pool) Peer(m membership.Member) forward.Peer {
-	c, replaced, err := p.conn(m)
+	c, replaced := p.conn(m)
 	if replaced != nil {
 		replaced.close()
 	}
-	if err != nil {
-		p.cfg.Logger.Warn("peer cannot be connected to", "peer", string(m.ID), "addr", m.Peer, "error", err)
-		return unreachable{}
+	if c == nil {
+		return closed{}
 	}
 	return c
 }
 
-func (p *Pool) conn(m membership.Member) (c, replaced *conn, err error) {
+// conn returns nil when the pool is closed.
+func (p *Pool) conn(m membership.Member) (c, replaced *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return nil, nil, net.ErrClosed
+		return nil, nil
 	}
-	old := p.conns[m.ID]
-	if old != nil && old.peer.Boot == m.Boot && old.peer.Peer == m.Peer {
-		old.hurry()
-		return old, nil, nil
+	c = p.conns[m.ID]
+	if c != nil && c.peer.Boot == m.Boot && c.peer.Peer == m.Peer {
+		c.hurry()
+		return c, nil
 	}
-	delete(p.conns, m.ID)
-	if c, err = connect(m, &p.cfg); err == nil {
-		p.conns[m.ID] = c
-	}
-	return c, old, err
+	replaced, c = c, connect(m, &p.cfg)
+	p.conns[m.ID] = c
+	return c, replaced
 }
 
 // Retain closes the connections to nodes that are not in the view.
@@ -103,9 +101,9 @@ func closeAll(conns []*conn) {
 	}
 }
 
-// unreachable is a peer whose address is of no use.
-type unreachable struct{}
+// closed is a peer of a pool that is closed.
+type closed struct{}
 
-func (unreachable) Check(context.Context, *owner.Call, int64) (limit.Verdict, error) {
+func (closed) Check(context.Context, *owner.Call, int64) (limit.Verdict, error) {
 	return limit.Verdict{}, forward.ErrUnreachable
 }

@@ -1,0 +1,437 @@
+package peerrpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ringlimit/ringlimit/forward"
+	"github.com/ringlimit/ringlimit/limit"
+	"github.com/ringlimit/ringlimit/membership"
+	"github.com/ringlimit/ringlimit/owner"
+)
+
+func TestCheckIsDecidedByTheOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, rule := newPair(t, holding(testPartitions)), tokens(t, 3)
+		for i, want := range []limit.Verdict{
+			{Allowed: true, Limit: 3, Remaining: 1, ResetAfter: 40 * time.Second},
+			{Limit: 3, Remaining: 1, RetryAfter: 20 * time.Second, ResetAfter: 40 * time.Second},
+		} {
+			if v, err := p.check(rule, "k", 2, time.Second); err != nil || v != want {
+				t.Errorf("check %d: %+v, %v; want %+v", i, v, err, want)
+			}
+		}
+	})
+}
+
+// The owner learns a rule with the second record that names it, and the first,
+// which it could not judge, is not counted.
+func TestUnknownRuleIsSentOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table := holding(testPartitions)
+		var frames atomic.Int32
+		p := newPair(t, &scripted{table, func(calls []owner.Call, results []owner.Result) {
+			frames.Add(1)
+			table.DecideFrame(wall(), calls, results)
+		}})
+		rule := tokens(t, 10)
+		for i, wantFrames := range []int32{2, 3, 4} {
+			v, err := p.check(rule, "k", 1, time.Second)
+			if err != nil || v.Remaining != 9-int64(i) {
+				t.Errorf("check %d: %+v, %v", i, v, err)
+			}
+			if n := frames.Load(); n != wantFrames {
+				t.Errorf("check %d: %d frames so far", i, n)
+			}
+		}
+	})
+}
+
+func TestNotMineArrivesWithItsHint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table := owner.NewTable(owner.Config{Partitions: testPartitions, Now: wall})
+		p := newPair(t, table)
+		_, err := p.check(tokens(t, 1), "k", 1, time.Second)
+		var n *forward.NotMine
+		if !errors.As(err, &n) || n.Hint != "other" || n.Ring != 7 {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// An owner that hangs costs each check its deadline, to the millisecond. What
+// it answers later reaches nobody, and then it is used again.
+func TestOwnerHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table, rule := holding(testPartitions), tokens(t, 100)
+		table.Learn(rule)
+		thaw := make(chan struct{})
+		p := newPair(t, &scripted{table, func(calls []owner.Call, results []owner.Result) {
+			<-thaw
+			table.DecideFrame(wall(), calls, results)
+		}})
+		synctest.Wait()
+		var wg sync.WaitGroup
+		for i := range 20 {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * time.Millisecond)
+				start := time.Now()
+				_, err := p.check(rule, "k", 1, 50*time.Millisecond)
+				if took := time.Since(start); !errors.Is(err, forward.ErrTimeout) || took != 50*time.Millisecond {
+					t.Errorf("check %d: %v after %v", i, err, took)
+				}
+			})
+		}
+		wg.Wait()
+		close(thaw)
+		// Only the two frames on their way were counted; the rest was not sent.
+		v, err := p.check(rule, "k", 1, 50*time.Millisecond)
+		if err != nil || v.Remaining != 100-3 {
+			t.Errorf("after the thaw: %+v, %v", v, err)
+		}
+	})
+}
+
+func TestCancelledCheckReturnsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table, rule := holding(testPartitions), tokens(t, 100)
+		thaw := make(chan struct{})
+		table.Learn(rule)
+		p := newPair(t, &scripted{table, func(calls []owner.Call, results []owner.Result) {
+			<-thaw
+			table.DecideFrame(wall(), calls, results)
+		}})
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(3*time.Millisecond, cancel)
+		start := time.Now()
+		_, err := p.peer.Check(ctx, callOf(rule, "k", 1), within(time.Second))
+		if !errors.Is(err, context.Canceled) || time.Since(start) != 3*time.Millisecond {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		close(thaw)
+		if _, err := p.check(rule, "k", 1, time.Second); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A connection that breaks fails all that wait on it, at once; then it is made
+// anew.
+func TestDeadConnectionFailsAtOnceAndComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table, rule := holding(testPartitions), tokens(t, 100)
+		table.Learn(rule)
+		thaw := make(chan struct{})
+		p := newPair(t, &scripted{table, func(calls []owner.Call, results []owner.Result) {
+			<-thaw
+			table.DecideFrame(wall(), calls, results)
+		}})
+		start := time.Now()
+		time.AfterFunc(5*time.Millisecond, p.net.cut)
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() {
+				_, err := p.check(rule, "k", 1, time.Second)
+				if took := time.Since(start); !errors.Is(err, forward.ErrUnreachable) || took != 5*time.Millisecond {
+					t.Errorf("%v after %v", err, took)
+				}
+			})
+		}
+		wg.Wait()
+		close(thaw)
+		time.Sleep(maxPause)
+		if _, err := p.check(rule, "k", 1, 50*time.Millisecond); err != nil {
+			t.Errorf("after a second: %v", err)
+		}
+	})
+}
+
+// A node that stops answers what it was asked, tells its peers, and is found
+// again when it is back.
+func TestFarewellAndReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table, rule := holding(testPartitions), tokens(t, 100)
+		table.Learn(rule)
+		p := newPair(t, &scripted{table, func(calls []owner.Call, results []owner.Result) {
+			time.Sleep(10 * time.Millisecond)
+			table.DecideFrame(wall(), calls, results)
+		}})
+		time.AfterFunc(5*time.Millisecond, func() { p.net.forget("owner:1"); p.stop() })
+		if v, err := p.check(rule, "k", 1, time.Second); err != nil || !v.Allowed {
+			t.Errorf("asked before the farewell: %+v, %v", v, err)
+		}
+		synctest.Wait()
+		start := time.Now()
+		if _, err := p.check(rule, "k", 1, time.Second); !errors.Is(err, forward.ErrUnreachable) || time.Since(start) != 0 {
+			t.Errorf("asked afterwards: %v after %v", err, time.Since(start))
+		}
+		serve(t, serverConfig("owner", table), p.net.listen("owner:1"))
+		p.pool.Peer(ownerMember) // it has joined: no wait for the next attempt
+		synctest.Wait()
+		if v, err := p.check(rule, "k", 1, 50*time.Millisecond); err != nil || v.Remaining != 98 {
+			t.Errorf("after its return: %+v, %v", v, err)
+		}
+	})
+}
+
+// H55: the owner cannot be reached. Checks fail at once, no goroutine is left
+// behind, and however many come, no more than the bound wait.
+func TestH55Refused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := newPool(t, newNetwork().dial)
+		peer := pool.Peer(ownerMember)
+		rule := tokens(t, 1)
+		synctest.Wait()
+		before, start := runtime.NumGoroutine(), time.Now()
+		for range 10_000 {
+			if _, err := peer.Check(context.Background(), callOf(rule, "k", 1), within(50*time.Millisecond)); !errors.Is(err, forward.ErrUnreachable) {
+				t.Fatal(err)
+			}
+		}
+		if n := runtime.NumGoroutine(); n > before+2 || time.Since(start) != 0 {
+			t.Errorf("%d goroutines, before %d; took %v", n, before, time.Since(start))
+		}
+	})
+}
+
+// H55: the owner's address swallows everything. Checks wait for the connection
+// until their deadline, at most so many; once the attempt has failed, they
+// fail at once.
+func TestH55Silent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		silence := func(ctx context.Context, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		peer := newPool(t, silence).Peer(ownerMember)
+		rule := tokens(t, 1)
+		check := func() (time.Duration, error) {
+			start := time.Now()
+			_, err := peer.Check(context.Background(), callOf(rule, "k", 1), within(50*time.Millisecond))
+			return time.Since(start), err
+		}
+		var late, refused atomic.Int32
+		var wg sync.WaitGroup
+		for range maxPending + 100 {
+			wg.Go(func() {
+				switch took, err := check(); {
+				case errors.Is(err, forward.ErrTimeout) && took == 50*time.Millisecond:
+					late.Add(1)
+				case errors.Is(err, forward.ErrOverloaded) && took == 0:
+					refused.Add(1)
+				default:
+					t.Errorf("%v after %v", err, took)
+				}
+			})
+		}
+		wg.Wait()
+		if late.Load() != maxPending || refused.Load() != 100 {
+			t.Errorf("%d waited, %d were refused", late.Load(), refused.Load())
+		}
+		time.Sleep(connectTimeout)
+		if took, err := check(); !errors.Is(err, forward.ErrUnreachable) || took != 0 {
+			t.Errorf("after the attempt: %v after %v", err, took)
+		}
+	})
+}
+
+// Each refusal names what is wrong, and the checks fail at once.
+func TestRefusedStreams(t *testing.T) {
+	for what, change := range map[string]func(*ServerConfig){
+		"token": func(c *ServerConfig) { c.Token = "another" },
+		"node":  func(c *ServerConfig) { c.Self = "someone-else" },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			n, cfg := newNetwork(), serverConfig("owner", holding(testPartitions))
+			change(&cfg)
+			serve(t, cfg, n.listen("owner:1"))
+			peer := newPool(t, n.dial).Peer(ownerMember)
+			synctest.Wait()
+			start := time.Now()
+			_, err := peer.Check(context.Background(), callOf(tokens(t, 1), "k", 1), within(50*time.Millisecond))
+			if !errors.Is(err, forward.ErrUnreachable) || time.Since(start) != 0 {
+				t.Errorf("%s: %v after %v", what, err, time.Since(start))
+			}
+		})
+	}
+}
+
+// An owner that accepts the connection and says nothing is given up after the
+// connect timeout.
+func TestOwnerAcceptsAndSaysNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork()
+		l := n.listen("owner:1")
+		defer l.Close()
+		peer := newPool(t, n.dial).Peer(ownerMember)
+		rule := tokens(t, 1)
+		if _, err := peer.Check(context.Background(), callOf(rule, "k", 1), within(50*time.Millisecond)); !errors.Is(err, forward.ErrTimeout) {
+			t.Errorf("at first: %v", err)
+		}
+		time.Sleep(3 * connectTimeout)
+		if _, err := peer.Check(context.Background(), callOf(rule, "k", 1), within(50*time.Millisecond)); !errors.Is(err, forward.ErrUnreachable) {
+			t.Errorf("later: %v", err)
+		}
+	})
+}
+
+// A check that no frame can carry is refused before it is sent.
+func TestChecksThatCannotTravel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, rule := newPair(t, holding(testPartitions)), tokens(t, 10)
+		for what, c := range map[string]*owner.Call{
+			"no name":    callOf(rule, "", 1),
+			"long name":  callOf(rule, string(make([]byte, maxName+1)), 1),
+			"cost 0":     callOf(rule, "k", 0),
+			"large cost": callOf(rule, "k", limit.MaxCost+1),
+		} {
+			if _, err := p.peer.Check(context.Background(), c, within(time.Second)); !errors.Is(err, forward.ErrRejected) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		if v, err := p.check(rule, string(make([]byte, maxName)), 1, time.Second); err != nil || !v.Allowed {
+			t.Errorf("the longest name: %+v, %v", v, err)
+		}
+	})
+}
+
+// However callers come and go, an answer reaches the one who asked. Each check
+// has a cost of its own, and the owner sends it back.
+func TestAnswersReachTheirAskers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rule := tokens(t, 1)
+		table := holding(testPartitions)
+		table.Learn(rule)
+		p := newPair(t, &scripted{table, func(calls []owner.Call, results []owner.Result) {
+			time.Sleep(time.Duration(rand.IntN(4)) * time.Millisecond)
+			for i := range calls {
+				results[i] = owner.Result{Verdict: limit.Verdict{Allowed: true, Remaining: calls[i].Cost}}
+			}
+		}})
+		synctest.Wait()
+		var cost, answers, overdue, cancelled atomic.Int64
+		var wg sync.WaitGroup
+		for g := range 100 {
+			wg.Go(func() {
+				for range 100 {
+					mine := cost.Add(1)
+					ctx, cancel := context.WithCancel(context.Background())
+					if g%3 == 0 {
+						time.AfterFunc(time.Duration(rand.IntN(8))*time.Millisecond, cancel)
+					}
+					v, err := p.peer.Check(ctx, callOf(rule, fmt.Sprint(mine), mine), within(time.Duration(rand.IntN(10))*time.Millisecond))
+					cancel()
+					switch {
+					case err == nil && v.Remaining == mine:
+						answers.Add(1)
+					case errors.Is(err, forward.ErrTimeout):
+						overdue.Add(1)
+					case errors.Is(err, context.Canceled):
+						cancelled.Add(1)
+					default:
+						t.Errorf("check %d: %+v, %v", mine, v, err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if answers.Load() == 0 || overdue.Load() == 0 || cancelled.Load() == 0 {
+			t.Errorf("%d answers, %d overdue, %d cancelled: the test tests nothing", answers.Load(), overdue.Load(), cancelled.Load())
+		}
+	})
+}
+
+// The same with the connection breaking under it again and again.
+func TestAnswersReachTheirAskersOverBrokenConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rule := tokens(t, 1)
+		table := holding(testPartitions)
+		table.Learn(rule)
+		p := newPair(t, &scripted{table, func(calls []owner.Call, results []owner.Result) {
+			time.Sleep(time.Duration(rand.IntN(3)) * time.Millisecond)
+			for i := range calls {
+				results[i] = owner.Result{Verdict: limit.Verdict{Allowed: true, Remaining: calls[i].Cost}}
+			}
+		}})
+		synctest.Wait()
+		var cost, answers, broken atomic.Int64
+		var wg sync.WaitGroup
+		for range 50 {
+			wg.Go(func() {
+				for range 100 {
+					mine := cost.Add(1)
+					v, err := p.check(rule, fmt.Sprint(mine), mine, 20*time.Millisecond)
+					switch {
+					case err == nil && v.Remaining == mine:
+						answers.Add(1)
+					case errors.Is(err, forward.ErrUnreachable):
+						broken.Add(1)
+					case !errors.Is(err, forward.ErrTimeout):
+						t.Errorf("check %d: %+v, %v", mine, v, err)
+					}
+					time.Sleep(time.Duration(rand.IntN(5)) * time.Millisecond)
+				}
+			})
+		}
+		cutting := true
+		wg.Go(func() {
+			for range 20 {
+				time.Sleep(15 * time.Millisecond)
+				p.net.cut()
+			}
+			cutting = false
+		})
+		wg.Wait()
+		if answers.Load() == 0 || broken.Load() == 0 || cutting {
+			t.Errorf("%d answers, %d broken: the test tests nothing", answers.Load(), broken.Load())
+		}
+		if b := p.peer.(*conn).batch; b.pending != 0 || b.unanswered != 0 || len(b.queue) != 0 {
+			t.Errorf("left behind: %d pending, %d unanswered, %d queued", b.pending, b.unanswered, len(b.queue))
+		}
+	})
+}
+
+func TestPoolKeepsReplacesAndDropsPeers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t, holding(testPartitions))
+		if p.pool.Peer(ownerMember) != p.peer {
+			t.Error("another connection to the same member")
+		}
+		later := ownerMember
+		later.Boot++
+		again := p.pool.Peer(later)
+		if again == p.peer {
+			t.Error("the same connection to another run")
+		}
+		if _, err := p.check(tokens(t, 1), "k", 1, time.Second); !errors.Is(err, forward.ErrUnreachable) {
+			t.Errorf("over the replaced connection: %v", err)
+		}
+		moved := later
+		moved.Peer = "owner:2"
+		if p.pool.Peer(moved) == again {
+			t.Error("the same connection to another address")
+		}
+		last := p.pool.Peer(later)
+		p.pool.Retain(membership.NewView([]membership.Member{later, {ID: "x"}}))
+		if _, err := last.Check(context.Background(), callOf(tokens(t, 1), "k", 1), within(time.Second)); err != nil {
+			t.Errorf("a member in the view: %v", err)
+		}
+		p.pool.Retain(membership.NewView(nil))
+		if _, err := last.Check(context.Background(), callOf(tokens(t, 1), "k", 1), within(time.Second)); !errors.Is(err, forward.ErrUnreachable) {
+			t.Errorf("a member that is gone: %v", err)
+		}
+		p.pool.Close()
+		if _, err := p.pool.Peer(later).Check(context.Background(), callOf(tokens(t, 1), "k", 1), within(time.Second)); !errors.Is(err, forward.ErrUnreachable) {
+			t.Errorf("from a closed pool: %v", err)
+		}
+	})
+}

@@ -1,0 +1,144 @@
+package peerrpc
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/ringlimit/ringlimit/forward"
+	"github.com/ringlimit/ringlimit/limit"
+	"github.com/ringlimit/ringlimit/owner"
+)
+
+// ask frames the records, has them judged and reads the answers.
+func ask(t *testing.T, cfg ServerConfig, records ...record) []answer {
+	t.Helper()
+	var frame []byte
+	for i := range records {
+		frame = appendRecord(frame, &records[i])
+	}
+	j := judge{cfg: &cfg}
+	reply, err := j.frame(frame, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := make([]answer, len(records))
+	for i := range answers {
+		if reply, err = cutAnswer(reply, &answers[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return answers
+}
+
+// One frame: each record is answered in its place, whatever its neighbours are.
+func TestJudgeAnswersInOrder(t *testing.T) {
+	table, rule := holding(testPartitions), tokens(t, 5)
+	table.Learn(rule)
+	elsewhere := owner.Seed(1).ID([]byte("elsewhere"))
+	table.SetPhase(partitionOf(elsewhere.Hi), owner.None)
+	take := func(name string, cost int64) record { return record{rule: rule.ID(), cost: cost, name: []byte(name)} }
+	unknown := take("k", 1)
+	unknown.rule++
+	got := ask(t, serverConfig("owner", table),
+		take("k", 3), unknown, take("elsewhere", 1), take("k", 3), take("k", 0), take("", 1),
+		record{mode: 3, rule: rule.ID(), cost: 1, name: []byte("k")}, take("k", 2))
+	for i, want := range []struct {
+		allowed   bool
+		remaining int64
+		err       error
+	}{
+		{allowed: true, remaining: 2}, {err: errUnknownRule}, {err: owner.ErrNotHolder}, {remaining: 2},
+		{err: forward.ErrRejected}, {err: forward.ErrRejected}, {err: forward.ErrRejected}, {allowed: true},
+	} {
+		a := got[i]
+		if a.verdict.Allowed != want.allowed || a.verdict.Remaining != want.remaining || !errors.Is(a.err, want.err) {
+			t.Errorf("answer %d: %+v, want %+v", i, a, want)
+		}
+	}
+	var n *forward.NotMine
+	if !errors.As(got[2].err, &n) || n.Hint != "other" || n.Ring != 7 {
+		t.Errorf("not mine: %v", got[2].err)
+	}
+}
+
+// A frame with a fault anywhere counts nothing.
+func TestBadFrameCountsNothing(t *testing.T) {
+	table, rule := holding(testPartitions), tokens(t, 5)
+	table.Learn(rule)
+	cfg := serverConfig("owner", table)
+	good := appendRecord(nil, &record{rule: rule.ID(), cost: 1, name: []byte("k")})
+	var crowd []byte
+	for range maxRecords + 1 {
+		crowd = append(crowd, good...)
+	}
+	for what, frame := range map[string][]byte{
+		"cut short": append(good, good[:len(good)-1]...), "empty": nil, "too many": crowd, "flags": {0xff, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 'k'},
+	} {
+		j := judge{cfg: &cfg}
+		if _, err := j.frame(frame, nil); !errors.Is(err, errBadFrame) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if n := table.Stats().Counters; n != 0 {
+		t.Errorf("%d counters", n)
+	}
+}
+
+func TestJudgeLearnsRules(t *testing.T) {
+	table, rule := holding(testPartitions), tokens(t, 5)
+	body := rule.Encode()
+	for what, c := range map[string]record{
+		"not JSON":        {rule: rule.ID(), body: []byte("{")},
+		"not a rule":      {rule: rule.ID(), body: limit.Spec{}.Encode()},
+		"another rule":    {rule: rule.ID(), body: tokens(t, 6).Encode()},
+		"another rule id": {rule: rule.ID() + 1, body: body},
+		"an empty body":   {rule: rule.ID(), body: []byte{}},
+	} {
+		c.cost, c.name = 1, []byte("k")
+		if a := ask(t, serverConfig("owner", table), c)[0]; a.err != forward.ErrRejected {
+			t.Errorf("%s: %+v", what, a)
+		}
+	}
+	if table.Rule(rule.ID()) != nil {
+		t.Fatal("a rejected rule was learned")
+	}
+	a := ask(t, serverConfig("owner", table), record{rule: rule.ID(), cost: 1, name: []byte("k"), body: body})[0]
+	if !a.verdict.Allowed || a.err != nil || table.Rule(rule.ID()) == nil {
+		t.Errorf("%+v", a)
+	}
+}
+
+func TestJudgeModes(t *testing.T) {
+	table, rule := holding(testPartitions), tokens(t, 5)
+	table.Learn(rule)
+	r := record{rule: rule.ID(), cost: 2, name: []byte("k")}
+	peek, refund := r, r
+	peek.mode, refund.mode = limit.Peek, limit.Refund
+	got := ask(t, serverConfig("owner", table), r, peek, refund, peek)
+	for i, remaining := range []int64{3, 3, 5, 5} {
+		if a := got[i]; !a.verdict.Allowed || a.verdict.Remaining != remaining {
+			t.Errorf("answer %d: %+v, want %d left", i, a, remaining)
+		}
+	}
+}
+
+// After the first frame a judge needs no memory but for what the table needs.
+func TestJudgeDoesNotAllocate(t *testing.T) {
+	table, rule := holding(testPartitions), tokens(t, 1e9)
+	table.Learn(rule)
+	cfg := serverConfig("owner", table)
+	var frame, reply []byte
+	for range 64 {
+		frame = appendRecord(frame, &record{rule: rule.ID(), cost: 1, name: []byte("k")})
+	}
+	j := judge{cfg: &cfg}
+	n := testing.AllocsPerRun(100, func() {
+		var err error
+		if reply, err = j.frame(frame, reply[:0]); err != nil {
+			t.Error(err)
+		}
+	})
+	if n >= 1 {
+		t.Errorf("%v allocations a frame", n)
+	}
+}

@@ -1,0 +1,235 @@
+package peerrpc
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math"
+	"reflect"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/ringlimit/ringlimit/forward"
+	"github.com/ringlimit/ringlimit/limit"
+	"github.com/ringlimit/ringlimit/membership"
+	"github.com/ringlimit/ringlimit/owner"
+)
+
+func drawRecord(t *rapid.T) record {
+	r := record{
+		mode: limit.Mode(rapid.IntRange(0, 2).Draw(t, "mode")),
+		rule: limit.RuleID(rapid.Uint64().Draw(t, "rule")),
+		cost: rapid.Int64Range(1, limit.MaxCost).Draw(t, "cost"),
+		name: rapid.SliceOfN(rapid.Byte(), 1, 300).Draw(t, "name"),
+	}
+	if rapid.Bool().Draw(t, "with body") {
+		r.body = rapid.SliceOfN(rapid.Byte(), 0, maxBody).Draw(t, "body")
+	}
+	return r
+}
+
+func TestLawRecordsRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		records := rapid.SliceOfN(rapid.Custom(drawRecord), 1, 20).Draw(t, "records")
+		var frame []byte
+		for i := range records {
+			before := len(frame)
+			frame = appendRecord(frame, &records[i])
+			if len(frame)-before > records[i].maxSize() {
+				t.Fatalf("record %d is larger than its bound", i)
+			}
+		}
+		for i, want := range records {
+			var got record
+			var err error
+			if frame, err = cutRecord(frame, &got); err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Fatalf("record %d: %+v, want %+v", i, got, want)
+			}
+		}
+		if len(frame) != 0 {
+			t.Fatalf("%d bytes are left over", len(frame))
+		}
+	})
+}
+
+func drawAnswer(t *rapid.T) answer {
+	if rapid.Bool().Draw(t, "verdict") {
+		number := rapid.Int64Min(0)
+		return answer{verdict: limit.Verdict{
+			Allowed: rapid.Bool().Draw(t, "allowed"), Reason: limit.Reason(rapid.Byte().Draw(t, "reason")),
+			Limit: number.Draw(t, "limit"), Remaining: number.Draw(t, "remaining"),
+			RetryAfter: time.Duration(number.Draw(t, "retry")), Delay: time.Duration(number.Draw(t, "delay")),
+			ResetAfter: time.Duration(number.Draw(t, "reset")),
+		}}
+	}
+	return answer{err: rapid.SampledFrom([]error{
+		errUnknownRule, owner.ErrFull, forward.ErrRejected,
+		&forward.NotMine{Hint: "node-7", Ring: math.MaxUint64}, &forward.NotMine{},
+	}).Draw(t, "error")}
+}
+
+func appendAnswer(b []byte, a *answer) []byte {
+	var elsewhere *forward.NotMine
+	switch {
+	case a.err == nil:
+		return appendVerdict(b, &a.verdict)
+	case errors.As(a.err, &elsewhere):
+		return appendNotMine(b, elsewhere.Hint, elsewhere.Ring)
+	default:
+		return appendError(b, a.err)
+	}
+}
+
+// Verdicts and every kind of error arrive as they were sent.
+func TestLawAnswersRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		answers := rapid.SliceOfN(rapid.Custom(drawAnswer), 1, 20).Draw(t, "answers")
+		var frame []byte
+		for i := range answers {
+			frame = appendAnswer(frame, &answers[i])
+		}
+		for i, want := range answers {
+			var got answer
+			var err error
+			if frame, err = cutAnswer(frame, &got); err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Fatalf("answer %d: %+v, want %+v", i, got, want)
+			}
+		}
+		if len(frame) != 0 {
+			t.Fatalf("%d bytes are left over", len(frame))
+		}
+	})
+}
+
+// Every error of the table has an outcome of its own, and an error that is not
+// in it becomes a rejection.
+func TestErrorTable(t *testing.T) {
+	seen := map[outcome]bool{admitted: true, denied: true, notMine: true}
+	for _, k := range kinds() {
+		if seen[k.outcome] {
+			t.Errorf("outcome %d is used twice", k.outcome)
+		}
+		seen[k.outcome] = true
+	}
+	var a answer
+	if _, err := cutAnswer(appendError(nil, errors.New("new")), &a); err != nil || a.err != forward.ErrRejected {
+		t.Errorf("%v, %v", a.err, err)
+	}
+}
+
+func TestOverlongHintIsLeftOut(t *testing.T) {
+	var a answer
+	frame := appendNotMine(nil, membership.NodeID(bytes.Repeat([]byte("n"), maxHint+1)), 9)
+	if _, err := cutAnswer(frame, &a); err != nil || !reflect.DeepEqual(a.err, &forward.NotMine{Ring: 9}) {
+		t.Errorf("%v, %v", a.err, err)
+	}
+}
+
+// A frame cut short anywhere is an error, and so is one with an absurd length.
+func TestFramesCutShort(t *testing.T) {
+	ask := appendRecord(nil, &record{rule: 1, cost: 300, name: []byte("name"), body: []byte("{}")})
+	for n := range len(ask) {
+		if _, err := cutRecord(ask[:n], new(record)); !errors.Is(err, errBadFrame) {
+			t.Errorf("record of %d bytes: %v", n, err)
+		}
+	}
+	for _, a := range []answer{{verdict: limit.Verdict{Limit: 300}}, {err: &forward.NotMine{Hint: "n"}}} {
+		reply := appendAnswer(nil, &a)
+		for n := range len(reply) {
+			if _, err := cutAnswer(reply[:n], new(answer)); !errors.Is(err, errBadFrame) {
+				t.Errorf("answer of %d bytes: %v", n, err)
+			}
+		}
+	}
+}
+
+func TestAbsurdLengths(t *testing.T) {
+	head := append([]byte{0}, make([]byte, 8)...)
+	for _, n := range []uint64{maxName + 1, math.MaxInt64, math.MaxUint64} {
+		frame := binary.AppendUvarint(append(bytes.Clone(head), 1), n)
+		if _, err := cutRecord(append(frame, "name"...), new(record)); !errors.Is(err, errBadFrame) {
+			t.Errorf("a name of %d bytes: %v", n, err)
+		}
+		if _, err := cutAnswer(binary.AppendUvarint([]byte{byte(notMine)}, n), new(answer)); !errors.Is(err, errBadFrame) {
+			t.Errorf("a hint of %d bytes: %v", n, err)
+		}
+		if n > math.MaxInt64 {
+			if _, err := cutAnswer(binary.AppendUvarint([]byte{byte(admitted), 0}, n), new(answer)); !errors.Is(err, errBadFrame) {
+				t.Errorf("a limit of %d: %v", n, err)
+			}
+		}
+	}
+	tooLong := bytes.Repeat([]byte{0xff}, 11)
+	if _, err := cutRecord(append(head, tooLong...), new(record)); !errors.Is(err, errBadFrame) {
+		t.Errorf("a number that does not end: %v", err)
+	}
+}
+
+// A cost that does not fit stays one that is refused.
+func TestHugeCostIsInvalid(t *testing.T) {
+	frame := binary.AppendUvarint(append([]byte{0}, make([]byte, 8)...), math.MaxUint64)
+	frame = append(frame, 1, 'k')
+	var r record
+	if _, err := cutRecord(frame, &r); err != nil || r.valid() {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func FuzzJudge(f *testing.F) {
+	f.Add([]byte{})
+	f.Add(appendRecord(nil, &record{rule: 1, cost: 1, name: []byte("k")}))
+	rule, err := limit.NewRule(limit.Spec{Algorithm: limit.TokenBucket, Limit: 3, Window: time.Minute})
+	if err != nil {
+		f.Fatal(err)
+	}
+	good := appendRecord(nil, &record{rule: rule.ID(), cost: 2, name: []byte("k"), body: rule.Encode()})
+	f.Add(append(good, good...))
+	f.Add(appendRecord(nil, &record{mode: 3, rule: 9, cost: 1, name: []byte("k"), body: []byte(`{"limit":1e9}`)}))
+	cfg := serverConfig("owner", holding(testPartitions))
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		j := judge{cfg: &cfg}
+		reply, err := j.frame(frame, nil)
+		if err != nil {
+			return
+		}
+		for range j.places { // as many answers as checks
+			if reply, err = cutAnswer(reply, new(answer)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(reply) > 0 {
+			t.Fatalf("%d bytes are left over", len(reply))
+		}
+	})
+}
+
+func FuzzAnswers(f *testing.F) {
+	f.Add(appendVerdict(nil, &limit.Verdict{Allowed: true, Limit: 9}), uint8(1))
+	f.Add(appendNotMine(nil, "node", 3), uint8(1))
+	f.Add([]byte{byte(full), byte(rejected)}, uint8(2))
+	f.Fuzz(func(t *testing.T, reply []byte, n uint8) {
+		b := newBatcher(wall, func(time.Duration) {})
+		frame := b.frames.get()
+		ws := make([]*waiter, n)
+		for i := range ws {
+			ws[i] = b.waiters.get(0)
+			frame.add(&record{}, ws[i])
+		}
+		_ = b.handOut(frame, reply)
+		for _, w := range ws { // whatever the bytes, nobody is left waiting
+			select {
+			case <-w.done:
+			default:
+				t.Fatal("a caller got no answer")
+			}
+		}
+	})
+}
