@@ -137,8 +137,8 @@ func (m *windowModel) giveBack(at, cost int64) {
 	}
 }
 
-// logModel sums what was charged less than a window ago. A charge shows what
-// time it is, so that whatever has expired by then does not come back.
+// logModel sums what was charged less than a window ago. A charge or a refund
+// shows what time it is: whatever has expired by then does not come back.
 type logModel struct {
 	limit, window int64
 	charges       []charged
@@ -161,17 +161,23 @@ func (m *logModel) left(at int64) *big.Rat {
 	return integer(left)
 }
 
-func (m *logModel) charge(at, cost int64) {
+func (m *logModel) expire(at int64) {
 	m.charges = slices.DeleteFunc(m.charges, func(c charged) bool { return at-c.at >= m.window })
+}
+
+func (m *logModel) charge(at, cost int64) {
+	m.expire(at)
 	m.charges = append(m.charges, charged{at, cost})
 }
 
 func (m *logModel) giveBack(at, cost int64) {
-	for i := len(m.charges) - 1; i >= 0 && cost > 0 && at-m.charges[i].at < m.window; i-- {
-		part := min(cost, m.charges[i].cost)
+	m.expire(at)
+	for n := len(m.charges); n > 0 && cost > 0; n = len(m.charges) {
+		last := &m.charges[n-1]
+		part := min(cost, last.cost)
 		cost -= part
-		if m.charges[i].cost -= part; m.charges[i].cost == 0 {
-			m.charges = m.charges[:i]
+		if last.cost -= part; last.cost == 0 {
+			m.charges = m.charges[:n-1]
 		}
 	}
 }
