@@ -37,7 +37,7 @@ type Gossip struct {
 	// ops lets one call at a time into memberlist's UpdateNode, Leave and
 	// Shutdown: the first races with itself, and Leave after Shutdown panics.
 	ops  sync.Mutex
-	left bool
+	left atomic.Bool // set under ops
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -108,7 +108,7 @@ func (g *Gossip) SetState(s membership.State) error {
 func (g *Gossip) setState(s membership.State) error {
 	g.ops.Lock()
 	defer g.ops.Unlock()
-	if g.left {
+	if g.left.Load() {
 		return ErrClosed
 	}
 	g.spread(s)
@@ -144,10 +144,10 @@ func (g *Gossip) Leave(ctx context.Context) error {
 func (g *Gossip) leave() error {
 	g.ops.Lock()
 	defer g.ops.Unlock()
-	if g.left {
+	if g.left.Load() {
 		return nil
 	}
-	g.left = true
+	g.left.Store(true)
 	g.spread(membership.Draining)
 	if err := g.list.Leave(spreadTimeout); err != nil {
 		return fmt.Errorf("gossip: leave: %w", err)

@@ -132,11 +132,9 @@ func (g *Gossip) rejoin() {
 	}
 }
 
-func (g *Gossip) gone() bool {
-	g.ops.Lock()
-	defer g.ops.Unlock()
-	return g.left
-}
+// gone says whether we left. It does not wait for ops, which are held as long
+// as memberlist takes to spread some news.
+func (g *Gossip) gone() bool { return g.left.Load() }
 
 // seedTargets resolves the seeds to addresses where no member is known. What
 // cannot be one is noted in tried.
