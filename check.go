@@ -1,0 +1,106 @@
+package ringlimit
+
+import (
+	"context"
+	"iter"
+
+	"github.com/ringlimit/ringlimit/limit"
+	"github.com/ringlimit/ringlimit/membership"
+	"github.com/ringlimit/ringlimit/rules"
+)
+
+// Check judges req by the rule that matches it and, unless req.Peek is set,
+// charges it. A denial is a verdict, not an error. Errors are *limit.InputError
+// for a bad request, which changes no counter, and ctx.Err().
+func (n *Node) Check(ctx context.Context, req Request) (Verdict, error) {
+	mode := limit.Take
+	if req.Peek {
+		mode = limit.Peek
+	}
+	return n.charge(ctx, &req, mode)
+}
+
+// Refund gives back req.Cost of what an earlier Check took, never above the
+// limit. It is sent once: if the owner cannot be asked, the refund is lost and
+// an error says so.
+func (n *Node) Refund(ctx context.Context, req Request) (Verdict, error) {
+	return n.charge(ctx, &req, limit.Refund)
+}
+
+func (n *Node) charge(ctx context.Context, req *Request, mode limit.Mode) (Verdict, error) {
+	s := n.scratch.Get().(*scratch)
+	defer n.scratch.Put(s)
+	match, err := n.match(req, s.name)
+	if err != nil {
+		return Verdict{}, err
+	}
+	switch {
+	case match.Rule == nil:
+		return Verdict{Allowed: true}, nil
+	case match.Missing != "":
+		return Verdict{Rule: match.Rule, Reason: limit.MissingDimension, Limit: match.Rule.Capacity()}, nil
+	}
+	s.name = match.Counter
+	s.charge = limit.Charge{Counter: match.Counter, Rule: match.Rule, Cost: req.Units(), Mode: mode}
+	v, err := n.router.Decide(ctx, &s.charge)
+	if err == nil {
+		n.metrics.decided(&v)
+	}
+	return v, err
+}
+
+// match validates req and finds the rule that judges it. buf takes the
+// counter's name.
+func (n *Node) match(req *Request, buf []byte) (rules.Match, error) {
+	if err := req.Validate(); err != nil {
+		return rules.Match{}, err
+	}
+	if n.rules == nil {
+		return rules.Match{}, nil
+	}
+	return n.rules.Match(req, buf)
+}
+
+// Location says where a request's counter lives and what is left of it.
+type Location struct {
+	Partition int
+	Owner     membership.NodeID // empty while no node serves
+	Verdict   Verdict           // of a peek; Verdict.Rule is nil when no rule matches
+}
+
+// Locate finds the owner of req's counter and asks it what is left, without
+// taking anything.
+func (n *Node) Locate(ctx context.Context, req Request) (Location, error) {
+	match, err := n.match(&req, nil)
+	if err != nil || match.Rule == nil || match.Missing != "" {
+		return Location{}, err
+	}
+	partition, id, _ := n.router.Locate(match.Counter)
+	v, err := n.router.Decide(ctx, &limit.Charge{Counter: match.Counter, Rule: match.Rule, Cost: req.Units(), Mode: limit.Peek})
+	return Location{Partition: partition, Owner: id, Verdict: v}, err
+}
+
+// LimitsJSON is the rules in force, as GET /v1/limits shows them.
+func (n *Node) LimitsJSON() []byte {
+	if n.rules == nil {
+		return []byte(`{"tiers":{}}`)
+	}
+	return n.rules.LimitsJSON()
+}
+
+// TierJSON is the rules of one tier, as GET /v1/limits/{tier} shows them; false
+// when there is no such tier.
+func (n *Node) TierJSON(tier string) ([]byte, bool) {
+	if n.rules == nil {
+		return nil, false
+	}
+	return n.rules.TierJSON(tier)
+}
+
+// ruleset yields every rule in force.
+func (n *Node) ruleset() iter.Seq[*limit.Rule] {
+	if n.rules == nil {
+		return func(func(*limit.Rule) bool) {}
+	}
+	return n.rules.Rules()
+}

@@ -1,0 +1,289 @@
+package ringlimit
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ringlimit/ringlimit/limit"
+	"github.com/ringlimit/ringlimit/membership"
+	"github.com/ringlimit/ringlimit/rules"
+)
+
+func mustAddrPort(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
+
+func parseRules(t testing.TB, text string) *rules.Set {
+	t.Helper()
+	set, err := rules.Parse("rules.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// cluster starts n nodes and waits until each sees all.
+func cluster(t *testing.T, m *memory, n int, set *rules.Set) []*Node {
+	t.Helper()
+	nodes := make([]*Node, n)
+	for i := range nodes {
+		nodes[i] = start(t, m.config(t, i, set))
+	}
+	settle(t, nodes...)
+	return nodes
+}
+
+func start(t *testing.T, cfg Config) *Node {
+	t.Helper()
+	n, err := Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// settle waits until the nodes agree on who serves.
+func settle(t *testing.T, nodes ...*Node) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if agree(nodes) {
+			return
+		}
+	}
+	t.Fatalf("no agreement: %v", nodes[0].Members())
+}
+
+func agree(nodes []*Node) bool {
+	for _, n := range nodes {
+		if len(membership.NewView(n.Members()).Owners()) != len(nodes) {
+			return false
+		}
+	}
+	return true
+}
+
+// stop ends the nodes, the last started first.
+func stop(t *testing.T, nodes ...*Node) {
+	t.Helper()
+	for i := len(nodes) - 1; i >= 0; i-- {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		if err := nodes[i].Leave(ctx); err != nil {
+			t.Errorf("%s: leave: %v", nodes[i].Name(), err)
+		}
+		cancel()
+	}
+}
+
+func check(t *testing.T, n *Node, req Request) Verdict {
+	t.Helper()
+	v, err := n.Check(t.Context(), req)
+	if err != nil {
+		t.Fatalf("%s: %v", n.Name(), err)
+	}
+	return v
+}
+
+const eachAlgorithm = `
+tiers:
+  default:
+    - {name: all, algorithm: sliding_window_log, limit: 100, window: 60s}
+  counter:
+    - {name: all, algorithm: sliding_window_counter, limit: 100, window: 60s}
+  window:
+    - {name: all, algorithm: fixed_window, limit: 100, window: 60s}
+  bucket:
+    - {name: all, algorithm: token_bucket, limit: 100, window: 24h}
+  queue:
+    - {name: all, algorithm: leaky_bucket, limit: 100, window: 24h, burst: 99}
+`
+
+// Whichever node is asked, one counter is charged.
+func TestOneCounterWhicheverNodeIsAsked(t *testing.T) {
+	for _, tier := range []string{"", "counter", "window", "bucket", "queue"} {
+		t.Run(tier, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				nodes := cluster(t, newMemory(), 3, parseRules(t, eachAlgorithm))
+				defer stop(t, nodes...)
+				admitted := 0
+				for i := range 150 {
+					if check(t, nodes[i%3], Request{Key: "cust_42", Tier: tier}).Allowed {
+						admitted++
+					}
+				}
+				if admitted != 100 {
+					t.Errorf("admitted %d, want 100", admitted)
+				}
+				refused := check(t, nodes[0], Request{Key: "cust_42", Tier: tier})
+				time.Sleep(refused.RetryAfter.Truncate(time.Millisecond) + time.Millisecond)
+				if v := check(t, nodes[1], Request{Key: "cust_42", Tier: tier}); !v.Allowed {
+					t.Errorf("refused after waiting %v: %+v", refused.RetryAfter, v)
+				}
+			})
+		})
+	}
+}
+
+// A key used up is denied with the same numbers at every node (H63).
+func TestSameNumbersAtEveryNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes := cluster(t, newMemory(), 3, parseRules(t, eachAlgorithm))
+		defer stop(t, nodes...)
+		for range 100 {
+			check(t, nodes[0], Request{Key: "k"})
+		}
+		want := check(t, nodes[0], Request{Key: "k"})
+		for _, n := range nodes {
+			got := check(t, n, Request{Key: "k"})
+			got.Source, want.Source = 0, 0
+			if got != want || got.Allowed {
+				t.Errorf("%s says %+v, %s said %+v", n.Name(), got, nodes[0].Name(), want)
+			}
+		}
+	})
+}
+
+func TestNodesAgreeOnOwners(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes := cluster(t, newMemory(), 3, parseRules(t, eachAlgorithm))
+		defer stop(t, nodes...)
+		owned := map[membership.NodeID]int{}
+		for i := range 1000 {
+			req := Request{Key: fmt.Sprintf("user-%d", i)}
+			first, err := nodes[0].Locate(t.Context(), req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range nodes[1:] {
+				l, err := n.Locate(t.Context(), req)
+				if err != nil || l.Owner != first.Owner || l.Partition != first.Partition {
+					t.Fatalf("%s: %+v, %v; %s: %+v", n.Name(), l, err, nodes[0].Name(), first)
+				}
+			}
+			owned[first.Owner]++
+		}
+		for id, n := range owned {
+			if n < 200 || n > 470 {
+				t.Errorf("%s owns %d of 1000", id, n)
+			}
+		}
+	})
+}
+
+// A node that only forwards owns nothing and limits all the same.
+func TestForwarderOwnsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		set := parseRules(t, eachAlgorithm)
+		nodes := cluster(t, m, 2, set)
+		cfg := m.config(t, 2, set)
+		cfg.Forwarder = true
+		gateway := start(t, cfg)
+		defer stop(t, append(nodes, gateway)...)
+		if got := gateway.table.Stats().Holding; got != 0 {
+			t.Errorf("holds %d partitions", got)
+		}
+		admitted := 0
+		for i := range 150 {
+			n := []*Node{gateway, nodes[i%2]}[i%2]
+			if check(t, n, Request{Key: "k"}).Allowed {
+				admitted++
+			}
+		}
+		if admitted != 100 {
+			t.Errorf("admitted %d, want 100", admitted)
+		}
+	})
+}
+
+// A node that is gone takes its partitions' counters with it, and the others
+// answer for them from then on; one that restarts fast, under its name and
+// address, does not leave them with dead connections (H58).
+func TestFastRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		set := parseRules(t, eachAlgorithm)
+		nodes := cluster(t, m, 3, set)
+		key := ownedBy(t, nodes[0], "", "node-2")
+		for range 100 {
+			check(t, nodes[0], Request{Key: key})
+		}
+		nodes[2].close(t.Context()) // no goodbye
+		nodes[2] = start(t, m.config(t, 2, set))
+		settle(t, nodes...)
+		defer stop(t, nodes...)
+		for _, n := range nodes {
+			if v := check(t, n, Request{Key: key}); v.Source == limit.SourceFallback {
+				t.Errorf("%s cannot ask the new boot: %+v", n.Name(), v)
+			}
+		}
+	})
+}
+
+// When the owner does not answer, on_failure does, within the deadline (H55).
+func TestOwnerUnreachable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		nodes := cluster(t, m, 3, parseRules(t, `
+tiers:
+  default:
+    - {name: all, algorithm: token_bucket, limit: 9, window: 24h}
+  allow:
+    - {name: all, algorithm: token_bucket, limit: 9, window: 24h, on_failure: allow}
+  deny:
+    - {name: all, algorithm: token_bucket, limit: 9, window: 24h, on_failure: deny}
+`))
+		defer stop(t, nodes...)
+		keys := map[string]string{}
+		for _, tier := range []string{"default", "allow", "deny"} {
+			keys[tier] = ownedBy(t, nodes[0], tier, "node-2")
+		}
+		m.isolate(2)
+		defer m.heal(2)
+		admitted := map[string]int{}
+		began := time.Now()
+		for range 8 { // under two seconds: then the gossip finds out
+			for tier, key := range keys {
+				if v := check(t, nodes[0], Request{Key: key, Tier: tier}); v.Allowed {
+					admitted[tier]++
+				}
+			}
+		}
+		if took := time.Since(began); took > 24*65*time.Millisecond {
+			t.Errorf("24 checks took %v, want at most the deadline of 50 ms and a scan's delay each", took)
+		}
+		if admitted["default"] != 3 || admitted["allow"] != 8 || admitted["deny"] != 0 {
+			t.Errorf("admitted %v, want 3 (a third of 9), 8 and 0", admitted)
+		}
+	})
+}
+
+// ownedBy finds a key whose counter in the tier this node owns.
+func ownedBy(t *testing.T, n *Node, tier string, id membership.NodeID) string {
+	t.Helper()
+	for i := range 1000 {
+		key := fmt.Sprintf("key-%d", i)
+		if l, err := n.Locate(t.Context(), Request{Key: key, Tier: tier}); err == nil && l.Owner == id {
+			return key
+		}
+	}
+	t.Fatalf("%s owns none of 1000 keys", id)
+	return ""
+}
+
+// A join address that nobody answers holds Start up for JoinTimeout; the node
+// then serves alone, and finds the others when they appear.
+func TestJoinAddressThatNobodyAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		set := parseRules(t, eachAlgorithm)
+		early := start(t, m.config(t, 1, set))
+		if !check(t, early, Request{Key: "k"}).Allowed || early.Ready() != nil {
+			t.Error("does not serve alone")
+		}
+		late := start(t, m.config(t, 0, set))
+		defer stop(t, early, late)
+		settle(t, early, late)
+	})
+}

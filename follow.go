@@ -1,0 +1,83 @@
+package ringlimit
+
+import (
+	"context"
+
+	"github.com/ringlimit/ringlimit/forward"
+	"github.com/ringlimit/ringlimit/membership"
+	"github.com/ringlimit/ringlimit/owner"
+	"github.com/ringlimit/ringlimit/ring"
+)
+
+// follow turns views into rings until ctx ends. It is the only goroutine that
+// makes rings, so that they are published in the order of the views.
+func (n *Node) follow(ctx context.Context) {
+	for {
+		select {
+		case v := <-n.gossip.Views():
+			if err := n.adopt(v); err != nil {
+				n.cfg.Logger.Error("the members cannot form a ring; keeping the one before", "error", err)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// adopt publishes the ring of a view. Partitions gained are held before the
+// ring says so, partitions lost are let go after: in between both answers are
+// right, since the phase decides.
+func (n *Node) adopt(v membership.View) error {
+	next, err := ring.New(n.params, v.Owners())
+	if err != nil {
+		return err
+	}
+	owned := n.owned(next)
+	for p, mine := range owned {
+		if mine {
+			n.table.SetPhase(p, owner.Holding)
+		}
+	}
+	n.router.Publish(next, n.peerIn(v))
+	for p, mine := range owned {
+		if !mine {
+			n.table.SetPhase(p, owner.None)
+		}
+	}
+	n.view.Store(&v)
+	n.pool.Retain(v)
+	n.noteServing(v)
+	return nil
+}
+
+// owned tells for each partition whether it is this node's in r.
+func (n *Node) owned(r *ring.Ring) []bool {
+	owned := make([]bool, n.params.Partitions)
+	self := r.Index(membership.NodeID(n.cfg.Name))
+	for p := range owned {
+		owned[p] = self >= 0 && r.Owner(p) == self
+	}
+	return owned
+}
+
+// peerIn finds the way to the members of v. The nodes of the ring are members,
+// so there is one for each.
+func (n *Node) peerIn(v membership.View) func(membership.NodeID) forward.Peer {
+	return func(id membership.NodeID) forward.Peer {
+		m, _ := v.Find(id)
+		return n.pool.Peer(m)
+	}
+}
+
+// noteServing lets Start return once this node takes part.
+func (n *Node) noteServing(v membership.View) {
+	self, ok := v.Find(membership.NodeID(n.cfg.Name))
+	if !ok || self.State != membership.Serving {
+		return
+	}
+	select {
+	case <-n.serving:
+	default:
+		close(n.serving)
+	}
+}

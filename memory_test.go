@@ -1,0 +1,171 @@
+package ringlimit
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ringlimit/ringlimit/membership/gossip"
+	"github.com/ringlimit/ringlimit/membership/gossip/memnet"
+	"github.com/ringlimit/ringlimit/rules"
+)
+
+// memory is a network for whole nodes in one bubble: packets and streams of
+// the gossip by memnet, streams of the peer port by pipes. Node i has the
+// address 10.0.0.(i+1).
+type memory struct {
+	gossip *memnet.Network
+
+	mu    sync.Mutex
+	peers map[string]*pipeListener
+	down  map[string]bool // hosts that nobody reaches
+}
+
+func newMemory() *memory {
+	return &memory{gossip: memnet.New(), peers: map[string]*pipeListener{}, down: map[string]bool{}}
+}
+
+func host(i int) string { return fmt.Sprintf("10.0.0.%d", i+1) }
+
+// config is node i's: named node-i, joining node 0 unless it is that.
+func (m *memory) config(t *testing.T, i int, set *rules.Set) Config {
+	t.Helper()
+	cfg := Config{
+		Name:   fmt.Sprintf("node-%d", i),
+		Rules:  set,
+		Peer:   host(i) + ":7702",
+		Gossip: host(i) + ":7703",
+		Secret: []byte("a secret of the cluster"),
+		listen: m.listen,
+		dial:   func(ctx context.Context, to string) (net.Conn, error) { return m.dial(ctx, host(i), to) },
+		tuneGossip: func(g *gossip.Config) {
+			transport, err := m.gossip.Listen(g.Bind)
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.Transport = transport
+		},
+	}
+	if i > 0 {
+		cfg.Join = []string{host(0) + ":7703"}
+	}
+	return cfg
+}
+
+// isolate cuts a host off, in both directions; heal undoes it.
+func (m *memory) isolate(i int) { m.setDown(host(i), true) }
+func (m *memory) heal(i int)    { m.setDown(host(i), false) }
+
+func (m *memory) setDown(host string, down bool) {
+	m.mu.Lock()
+	m.down[host] = down
+	m.mu.Unlock()
+	m.gossip.Cut(func(from, to string) bool { return m.cut(from, to) })
+}
+
+func (m *memory) cut(from, to string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.down[hostOf(from)] || m.down[hostOf(to)]
+}
+
+func hostOf(address string) string {
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		return host
+	}
+	return address
+}
+
+func (m *memory) listen(_, address string) (net.Listener, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.peers[address] != nil {
+		return nil, fmt.Errorf("listen %s: address already in use", address)
+	}
+	l := &pipeListener{address: address, net: m, conns: make(chan net.Conn), done: make(chan struct{})}
+	m.peers[address] = l
+	return l, nil
+}
+
+func (m *memory) dial(ctx context.Context, from, to string) (net.Conn, error) {
+	m.mu.Lock()
+	l := m.peers[to]
+	m.mu.Unlock()
+	if l == nil {
+		return nil, fmt.Errorf("dial %s: connection refused", to)
+	}
+	if m.cut(from, to) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	near, far := net.Pipe()
+	select {
+	case l.conns <- &wire{Conn: far, net: m, from: to, to: from, done: make(chan struct{})}:
+		return &wire{Conn: near, net: m, from: from, to: to, done: make(chan struct{})}, nil
+	case <-l.done:
+		return nil, fmt.Errorf("dial %s: connection refused", to)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// pipeListener accepts what memory.dial hands it.
+type pipeListener struct {
+	address string
+	net     *memory
+	conns   chan net.Conn
+	done    chan struct{}
+	once    sync.Once
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Close() error {
+	l.once.Do(func() {
+		close(l.done)
+		l.net.mu.Lock()
+		defer l.net.mu.Unlock()
+		delete(l.net.peers, l.address)
+	})
+	return nil
+}
+
+func (l *pipeListener) Addr() net.Addr {
+	return net.TCPAddrFromAddrPort(mustAddrPort(l.address))
+}
+
+// wire is one end of a stream. While the network is cut it keeps what is
+// written, as a kernel does that gets no acknowledgement.
+type wire struct {
+	net.Conn
+	net      *memory
+	from, to string
+	done     chan struct{}
+	once     sync.Once
+}
+
+func (w *wire) Write(b []byte) (int, error) {
+	for w.net.cut(w.from, w.to) {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-w.done:
+			return 0, net.ErrClosed
+		}
+	}
+	return w.Conn.Write(b)
+}
+
+func (w *wire) Close() error {
+	w.once.Do(func() { close(w.done) })
+	return w.Conn.Close()
+}
