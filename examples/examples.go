@@ -7,4 +7,4 @@ import _ "embed"
 // Rules is rules.yaml: an example of a rule file, with each of the algorithms.
 //
 //go:embed rules.yaml
-var Rules []byte
+var Rules string

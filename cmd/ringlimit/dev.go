@@ -113,11 +113,8 @@ func (c *command) runCluster(ctx context.Context, instances []*instance) error {
 		})
 	}
 	group.Go(func() error {
-		err := l.settle(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
+		settled, err := l.settle(ctx)
+		if !settled {
 			return err
 		}
 		return c.out.print(map[string]any{"nodes": l.at}, l.text)
@@ -143,8 +140,9 @@ func (l *lineup) enter(n int, node *ringlimit.Node, d *doors) {
 	}
 }
 
-// settle waits until every node sees all nodes serve.
-func (l *lineup) settle(ctx context.Context) error {
+// settle waits until every node sees all nodes serve; false without an error
+// means that ctx ended first.
+func (l *lineup) settle(ctx context.Context) (bool, error) {
 	deadline := time.NewTimer(settleTime)
 	defer deadline.Stop()
 	look := time.NewTicker(20 * time.Millisecond)
@@ -152,14 +150,14 @@ func (l *lineup) settle(ctx context.Context) error {
 	for all := l.all; ; {
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return false, nil
 		case <-deadline.C:
-			return errors.New("the nodes have not found each other in time")
+			return false, errors.New("the nodes have not found each other in time")
 		case <-all:
 			all = nil // from now on only look
 		case <-look.C:
 			if all == nil && l.settled() {
-				return nil
+				return true, nil
 			}
 		}
 	}

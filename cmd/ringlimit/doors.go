@@ -23,8 +23,9 @@ const (
 	profileTimeout = 6 * time.Minute // admin: a CPU profile takes up to five
 	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 64 << 10
-	maxMessage     = 64 << 10 // of gRPC: health requests are a few bytes
-	maxStreams     = 100      // of gRPC, a connection
+	maxMessage     = 64 << 10    // of gRPC: health requests are a few bytes
+	maxStreams     = 100         // of gRPC, a connection
+	watchGrace     = time.Second // for gRPC streams to read their last message
 )
 
 // doors are the listeners of one node that face its users.
@@ -137,9 +138,11 @@ func (s grpcServer) serve() error {
 	return nil
 }
 
-// stop ends the streams that watch the health: they would never end themselves.
+// stop cuts off the streams that watch the health: they would never end
+// themselves.
 func (s grpcServer) stop(ctx context.Context) {
-	stopped := context.AfterFunc(ctx, s.Stop)
-	defer stopped()
+	ctx, cancel := context.WithTimeout(ctx, watchGrace)
+	defer cancel()
+	defer context.AfterFunc(ctx, s.Stop)()
 	s.GracefulStop()
 }

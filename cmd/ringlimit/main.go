@@ -17,11 +17,17 @@ import (
 func main() { os.Exit(process()) }
 
 // process runs the command in this process and returns its exit code. The
-// first SIGINT or SIGTERM ends it in order; from then on signals do what they
-// do by default, so that a second one ends it at once.
+// first SIGINT or SIGTERM ends it in order, a second one at once.
 func process() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	signals := make(chan os.Signal, 2) // room for both, however fast they come
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		cancel()
+		<-signals
+		os.Exit(exitError)
+	}()
 	return run(ctx, os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr)
 }

@@ -60,5 +60,5 @@ func table(w io.Writer, rows [][]string) {
 		}
 		fmt.Fprintln(t)
 	}
-	t.Flush()
+	_ = t.Flush() // an error of w, which the command could only tell w
 }

@@ -74,7 +74,7 @@ Exit codes: 0 done or allowed, 1 denied, 2 an error.`,
 // be parsed may fail before --output is seen.
 func (c *command) fail(err error, args []string) {
 	if c.out.format == jsonFormat || asksForJSON(args) {
-		c.out.json(struct {
+		_ = c.out.json(struct {
 			Error string `json:"error"`
 		}{err.Error()})
 		return

@@ -52,7 +52,9 @@ func (c *command) serveNode(cmd *cobra.Command, s *settings, log *slog.Logger) e
 	i.notice = serveNotice
 	return i.run(cmd.Context(), func(node *ringlimit.Node, d *doors) {
 		at := addressesOf(node, d)
-		c.out.print(at, at.text)
+		if err := c.out.print(at, at.text); err != nil {
+			log.Warn("nobody was told that the node is ready", "error", err)
+		}
 	})
 }
 

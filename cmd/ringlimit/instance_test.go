@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/ringlimit/ringlimit"
+)
+
+// alone is an instance on free ports of loopback.
+func alone() *instance {
+	s := defaultSettings()
+	s.name = "alone"
+	for _, a := range []*string{&s.http, &s.grpc, &s.peer, &s.gossip, &s.admin} {
+		*a = "127.0.0.1:0"
+	}
+	return &instance{settings: s, name: s.name, log: slog.New(slog.DiscardHandler)}
+}
+
+func TestHealthFollowsReadiness(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	up := make(chan string, 1)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- alone().run(ctx, func(_ *ringlimit.Node, d *doors) { up <- d.grpc.Addr().String() })
+	}()
+	conn, err := grpc.NewClient(<-up, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	watch, err := healthpb.NewHealthClient(conn).Watch(t.Context(), &healthpb.HealthCheckRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, watch, healthpb.HealthCheckResponse_SERVING)
+	_, err = healthpb.NewHealthClient(conn).Check(t.Context(), &healthpb.HealthCheckRequest{Service: "invented"})
+	if err == nil {
+		t.Error("a service that is not there has a health")
+	}
+	cancel()
+	expect(t, watch, healthpb.HealthCheckResponse_NOT_SERVING)
+	// The watch is still open; it must not hold up the end.
+	if err := <-ended; err != nil {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+func expect(t *testing.T, watch healthpb.Health_WatchClient, want healthpb.HealthCheckResponse_ServingStatus) {
+	t.Helper()
+	got, err := watch.Recv()
+	if err != nil || got.Status != want {
+		t.Fatalf("health is %v, %v, want %v", got, err, want)
+	}
+}
+
+// A door that breaks ends the whole instance, with its error.
+func TestBrokenDoorEndsTheInstance(t *testing.T) {
+	for name, door := range map[string]func(*doors) net.Listener{
+		"http":  func(d *doors) net.Listener { return d.http },
+		"grpc":  func(d *doors) net.Listener { return d.grpc },
+		"admin": func(d *doors) net.Listener { return d.admin },
+	} {
+		err := alone().run(t.Context(), func(_ *ringlimit.Node, d *doors) { door(d).Close() })
+		if err == nil || !strings.Contains(err.Error(), "closed") {
+			t.Errorf("%s: ended with %v", name, err)
+		}
+	}
+}
+
+// A node that cannot start closes the doors it has opened.
+func TestFailedStartClosesTheDoors(t *testing.T) {
+	i := alone()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	i.settings.http = freeAddress(t)
+	i.settings.peer = l.Addr().String()
+	if err := i.run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "address already in use") {
+		t.Fatalf("ended with %v", err)
+	}
+	again, err := net.Listen("tcp", i.settings.http)
+	if err != nil {
+		t.Fatalf("the HTTP address is still taken: %v", err)
+	}
+	again.Close()
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func TestHeadersAreBounded(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	up := make(chan string, 1)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- alone().run(ctx, func(_ *ringlimit.Node, d *doors) { up <- d.http.Addr().String() })
+	}()
+	req, err := http.NewRequest(http.MethodGet, "http://"+<-up+"/livez", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Close = true
+	req.Header.Set("X-Large", strings.Repeat("x", 2*maxHeaderBytes))
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		t.Error(err)
+	}
+	if resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("got %s", resp.Status)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("ended with %v", err)
+	}
+}
