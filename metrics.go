@@ -2,6 +2,7 @@ package ringlimit
 
 import (
 	"errors"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -129,3 +130,6 @@ func (m *metrics) FallbackActive(active bool) {
 		m.fallback.Set(0)
 	}
 }
+
+// Forwarded times a check that another node decided; see forward.Observer.
+func (m *metrics) Forwarded(took time.Duration) { m.duration.Observe(took.Seconds()) }

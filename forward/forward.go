@@ -12,6 +12,7 @@ package forward
 
 import (
 	"context"
+	"time"
 
 	"github.com/ringlimit/ringlimit/limit"
 	"github.com/ringlimit/ringlimit/owner"
@@ -31,7 +32,7 @@ type Peer interface {
 	Check(ctx context.Context, c *owner.Call, deadline int64) (limit.Verdict, error)
 }
 
-// Observer is told what goes wrong. Its methods must be safe for concurrent use
+// Observer is told what goes wrong, and how long a hop takes. Its methods must be safe for concurrent use
 // and quick.
 type Observer interface {
 	// ForwardFailed counts a check that no owner decided, and a refund that was
@@ -40,4 +41,6 @@ type Observer interface {
 	// FallbackActive says that on_failure has begun to answer (true), or that
 	// owners answer again (false).
 	FallbackActive(active bool)
+	// Forwarded times a check that another node has decided.
+	Forwarded(took time.Duration)
 }

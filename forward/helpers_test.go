@@ -85,6 +85,8 @@ func (w *witness) ForwardFailed(reason string) {
 	w.reasons[reason]++
 }
 
+func (w *witness) Forwarded(time.Duration) {}
+
 func (w *witness) FallbackActive(active bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -140,12 +140,15 @@ func (r *Router) forward(ctx context.Context, now int64, c *owner.Call) (limit.V
 		return r.fail(now, c, s.asked, err)
 	}
 	r.outage.answered(now)
-	v.Source = limit.SourceForwarded
-	switch {
-	case s.asked == r.cfg.Self:
+	if s.asked == r.cfg.Self {
 		v.Source = limit.SourceOwner
-	case c.Mode == limit.Take && !v.Allowed:
-		r.denied.add(now, r.cfg.Now(), c, &v)
+		return v, nil
+	}
+	answered := r.cfg.Now()
+	r.cfg.Observer.Forwarded(time.Duration(answered - now))
+	v.Source = limit.SourceForwarded
+	if c.Mode == limit.Take {
+		r.denied.add(now, answered, c, &v)
 	}
 	return v, nil
 }
