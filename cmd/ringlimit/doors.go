@@ -19,8 +19,8 @@ import (
 const (
 	headerTimeout  = 5 * time.Second
 	readTimeout    = 15 * time.Second
-	writeTimeout   = 30 * time.Second
-	profileTimeout = 6 * time.Minute // admin: a CPU profile takes up to five
+	writeTimeout   = 75 * time.Second // /v1/authorize waits for a queue; proxies give up before, after 60 s
+	profileTimeout = 6 * time.Minute  // admin: a CPU profile takes up to five
 	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 64 << 10
 	maxMessage     = 64 << 10    // of gRPC: health requests are a few bytes
@@ -95,7 +95,7 @@ func (s httpServer) serve() error {
 
 func (s httpServer) stop(ctx context.Context) {
 	if s.Shutdown(ctx) != nil {
-		s.Close()
+		_ = s.Close() // what Shutdown could not end in time
 	}
 }
 
