@@ -105,12 +105,11 @@ func (w *witness) counts() map[string]int {
 	return maps.Clone(w.reasons)
 }
 
-// bench is a router, and what it is made of.
+// fixture is a router, and what it is made of.
 type fixture struct {
 	*Router
 	local   *owner.Table
 	witness *witness
-	peers   map[membership.NodeID]Peer
 	logs    *safeBuffer
 }
 

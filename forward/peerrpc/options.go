@@ -52,6 +52,7 @@ func serverOptions() []grpc.ServerOption {
 		grpc.MaxRecvMsgSize(maxFrame),
 		grpc.MaxConcurrentStreams(4), // a peer opens one; another while that ends
 		grpc.MaxHeaderListSize(8 << 10),
+		grpc.WaitForHandlers(true), // who stops a server may free what it uses
 		grpc.ConnectionTimeout(2 * connectTimeout),
 	}
 }

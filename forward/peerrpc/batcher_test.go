@@ -1,0 +1,262 @@
+package peerrpc
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/ringlimit/ringlimit/forward"
+	"github.com/ringlimit/ringlimit/forward/peerrpc/peerpb"
+	"github.com/ringlimit/ringlimit/limit"
+)
+
+// wire is a stream that keeps what it is sent.
+type wire struct {
+	sent   []*peerpb.Frame
+	closed bool
+}
+
+func (w *wire) Send(f *peerpb.Frame) error {
+	w.sent = append(w.sent, &peerpb.Frame{Id: f.Id, Records: append([]byte(nil), f.Records...)})
+	return nil
+}
+
+func (w *wire) CloseSend() error { w.closed = true; return nil }
+
+// reply answers the n-th frame sent: each check's cost comes back as what
+// remains.
+func (w *wire) reply(t *testing.T, b *batcher, n int) {
+	t.Helper()
+	records, answers := w.sent[n].Records, []byte(nil)
+	for len(records) > 0 {
+		var r record
+		var err error
+		if records, err = cutRecord(records, &r); err != nil {
+			t.Fatal(err)
+		}
+		answers = appendVerdict(answers, &limit.Verdict{Remaining: r.cost})
+	}
+	if err := b.answer(&peerpb.Frame{Id: w.sent[n].Id, Records: answers}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// batch is a batcher whose clock stands at now, and what it asked to be woken
+// for.
+type batch struct {
+	*batcher
+	now   int64
+	wakes []time.Duration
+}
+
+func newTestBatch() *batch {
+	b := &batch{}
+	b.batcher = newBatcher(func() int64 { return b.now }, func(in time.Duration) { b.wakes = append(b.wakes, in) })
+	return b
+}
+
+// put adds a check of that cost, and leads if it has to.
+func (b *batch) put(t *testing.T, cost, deadline int64) *waiter {
+	t.Helper()
+	w := b.waiters.get(deadline)
+	leads, err := b.add(&record{cost: cost, name: []byte("k")}, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if leads {
+		b.lead()
+	}
+	return w
+}
+
+// has reads a waiter's answer; not ok: it still waits.
+func has(w *waiter) (a answer, ok bool) {
+	select {
+	case <-w.done:
+		return w.answer, true
+	default:
+		return answer{}, false
+	}
+}
+
+// A lone check leaves at once. While two frames are unanswered, checks share
+// the next, which leaves with the first answer.
+func TestNaturalBatching(t *testing.T) {
+	b, out := newTestBatch(), &wire{}
+	b.start(&session{stream: out})
+	var ws []*waiter
+	for i := range int64(10) {
+		ws = append(ws, b.put(t, i+1, 100))
+	}
+	if len(out.sent) != 2 || out.sent[0].Id != 1 || out.sent[1].Id != 2 {
+		t.Fatalf("%d frames were sent", len(out.sent))
+	}
+	out.reply(t, b.batcher, 1) // out of order is in order
+	if len(out.sent) != 3 {
+		t.Fatalf("%d frames after the first answer", len(out.sent))
+	}
+	out.reply(t, b.batcher, 2)
+	out.reply(t, b.batcher, 0)
+	for i, w := range ws {
+		if a, ok := has(w); !ok || a.verdict.Remaining != int64(i+1) {
+			t.Errorf("check %d: %+v, %v", i, a, ok)
+		}
+	}
+	if b.pending != 0 || b.unanswered != 0 {
+		t.Errorf("%d pending, %d unanswered", b.pending, b.unanswered)
+	}
+}
+
+// What comes before the stream stands leaves with it, in frames of bounded size.
+func TestQueueBeforeTheStreamIsSentInBoundedFrames(t *testing.T) {
+	b, out := newTestBatch(), &wire{}
+	for range 3*maxRecords - 1 {
+		b.put(t, 1, 100)
+	}
+	b.start(&session{stream: out})
+	for n := 0; n < len(out.sent); n++ {
+		out.reply(t, b.batcher, n)
+	}
+	if len(out.sent) != 3 {
+		t.Errorf("%d frames", len(out.sent))
+	}
+	large := &record{cost: 1, name: make([]byte, maxName)}
+	for range 3 {
+		if _, err := b.add(large, b.waiters.get(100)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(b.queue) != 3 {
+		t.Errorf("large names share %d frames", len(b.queue))
+	}
+}
+
+func TestPendingChecksAreBounded(t *testing.T) {
+	b, out := newTestBatch(), &wire{}
+	for range maxPending {
+		b.put(t, 1, 100)
+	}
+	if _, err := b.add(&record{cost: 1, name: []byte("k")}, b.waiters.get(100)); !errors.Is(err, forward.ErrOverloaded) {
+		t.Errorf("one too many: %v", err)
+	}
+	b.start(&session{stream: out})
+	out.reply(t, b.batcher, 0)
+	b.put(t, 1, 100)
+}
+
+// A scan fails exactly the overdue, wakes for the next, and what nobody waits
+// for any more is not sent.
+func TestScan(t *testing.T) {
+	b, out := newTestBatch(), &wire{}
+	b.start(&session{stream: out})
+	flying, open := b.put(t, 1, 100), b.put(t, 2, 300)
+	queued := []*waiter{b.put(t, 3, 200), b.put(t, 4, 150)}
+	if len(b.wakes) != 1 || b.wakes[0] != 100 {
+		t.Fatalf("woken in %v", b.wakes)
+	}
+	overdue := func(w *waiter) bool { a, ok := has(w); return ok && errors.Is(a.err, forward.ErrTimeout) }
+	b.now = 150
+	b.scan()
+	if !overdue(flying) || !overdue(queued[1]) || b.scanAt != 200 || b.wakes[1] != 50 {
+		t.Errorf("at 150: next scan at %d, woken in %v", b.scanAt, b.wakes)
+	}
+	b.now = 200
+	b.scan()
+	if !overdue(queued[0]) || len(b.queue) != 0 || b.pending != 2 {
+		t.Errorf("at 200: %d frames queued, %d pending", len(b.queue), b.pending)
+	}
+	out.reply(t, b.batcher, 0) // late: for nobody
+	out.reply(t, b.batcher, 1)
+	if a, ok := has(open); !ok || a.verdict.Remaining != 2 {
+		t.Errorf("in time: %+v, %v", a, ok)
+	}
+	b.scan()
+	if len(out.sent) != 2 || b.scanAt != math.MaxInt64 {
+		t.Errorf("%d frames sent, next scan at %d", len(out.sent), b.scanAt)
+	}
+	b.put(t, 5, 400)
+	if last := b.wakes[len(b.wakes)-1]; last != 200 {
+		t.Errorf("woken in %v after a calm", last)
+	}
+}
+
+// When the stream ends, what was sent fails, and the rest goes on the next one;
+// with no way left it fails too, and so does what comes.
+func TestFail(t *testing.T) {
+	b, first, second := newTestBatch(), &wire{}, &wire{}
+	b.start(&session{stream: first})
+	one, two, three := b.put(t, 1, 100), b.put(t, 2, 100), b.put(t, 3, 100)
+	b.fail(connecting)
+	for _, w := range []*waiter{one, two} {
+		if a, ok := has(w); !ok || !errors.Is(a.err, forward.ErrUnreachable) {
+			t.Errorf("sent: %+v, %v", a, ok)
+		}
+	}
+	b.start(&session{stream: second})
+	if len(second.sent) != 1 || second.sent[0].Id != 3 {
+		t.Fatalf("%d frames on the new stream", len(second.sent))
+	}
+	b.put(t, 4, 100)
+	five := b.put(t, 5, 100)
+	b.fail(down)
+	for _, w := range []*waiter{three, five} {
+		if a, ok := has(w); !ok || !errors.Is(a.err, forward.ErrUnreachable) {
+			t.Errorf("%+v, %v", a, ok)
+		}
+	}
+	if _, err := b.add(&record{cost: 1, name: []byte("k")}, b.waiters.get(100)); !errors.Is(err, forward.ErrUnreachable) {
+		t.Errorf("down: %v", err)
+	}
+	if b.pending != 0 || b.unanswered != 0 {
+		t.Errorf("%d pending, %d unanswered", b.pending, b.unanswered)
+	}
+}
+
+// Nothing leaves on a stream whose owner has said farewell.
+func TestPause(t *testing.T) {
+	b, out := newTestBatch(), &wire{}
+	b.start(&session{stream: out})
+	b.put(t, 1, 100)
+	if n := b.pause(); n != 1 {
+		t.Errorf("%d unanswered", n)
+	}
+	b.put(t, 2, 100)
+	out.reply(t, b.batcher, 0)
+	if n := b.pause(); n != 0 || len(out.sent) != 1 || len(b.queue) != 1 {
+		t.Errorf("%d unanswered, %d frames sent, %d queued", n, len(out.sent), len(b.queue))
+	}
+}
+
+// Answers that fit no question end the stream.
+func TestAnswersToNothing(t *testing.T) {
+	for what, reply := range map[string]*peerpb.Frame{
+		"unknown id": {Id: 7, Records: []byte{byte(full)}},
+		"too few":    {Id: 1},
+		"too many":   {Id: 1, Records: []byte{byte(full), byte(full)}},
+		"garbage":    {Id: 1, Records: []byte{0xff}},
+	} {
+		b := newTestBatch()
+		b.start(&session{stream: &wire{}})
+		b.put(t, 1, 100)
+		if err := b.answer(reply); !errors.Is(err, errBadFrame) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// A waiter that its caller has left is nobody else's before the frame lets go.
+func TestWaiterHandOff(t *testing.T) {
+	var p waiters
+	w := p.get(1)
+	if !w.state.CompareAndSwap(waiting, left) {
+		t.Fatal("a new waiter does not wait")
+	}
+	p.finish(w, &answer{err: errBadFrame})
+	if w.state.Load() != waiting || w.answer.err != nil {
+		t.Error("the answer to one who left stays with the waiter")
+	}
+	if _, ok := has(w); ok {
+		t.Error("and would be the next one's")
+	}
+}
