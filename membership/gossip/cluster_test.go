@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,38 @@ func TestMembersFindEachOther(t *testing.T) {
 				t.Errorf("%s logged errors:\n%s", n.name(), n.log.errors())
 			}
 		}
+	})
+}
+
+// memberlist never sends what does not fit a packet, and says nothing. The
+// longest record, encrypted, under the longest label, must fit: here only gossip
+// can be in time, the full exchange comes after ten seconds.
+func TestTheLongestRecordFitsAPacket(t *testing.T) {
+	bubble(t, func(w *world) {
+		long := func(c *Config) {
+			c.Cluster, c.Key = strings.Repeat("l", 255), bytes.Repeat([]byte{1}, 32)
+			c.Self.ID += membership.NodeID(strings.Repeat("i", maxID-len(c.Self.ID)))
+			c.Self.Peer = strings.Repeat("p", 255)
+			c.Self.HTTP = strings.Repeat("h", maxStrings-maxID-255)
+		}
+		var nodes []*node
+		for i := 1; i <= 4; i++ {
+			n := w.start(i, long)
+			nodes = append(nodes, n)
+			if i > 1 {
+				w.join(n)
+			}
+		}
+		start := time.Now()
+		if err := nodes[3].SetState(membership.Draining); err != nil {
+			t.Fatal(err)
+		}
+		w.eventually(time.Second-time.Since(start), "the news of n4", func() bool {
+			return all(nodes, func(n *node) bool {
+				m, _ := n.latest().Find(nodes[3].cfg.Self.ID)
+				return m.State == membership.Draining
+			})
+		})
 	})
 }
 
@@ -88,6 +121,24 @@ func TestBurstsSettleIntoFewViews(t *testing.T) {
 		w.eventually(time.Second, "all see n21", func() bool {
 			return all(nodes, func(n *node) bool { _, ok := n.latest().Find("n21"); return ok })
 		})
+	})
+}
+
+// News that trickles in within a moment is one view.
+func TestTrickleSettlesIntoOneView(t *testing.T) {
+	bubble(t, func(w *world) {
+		n := w.start(1)
+		time.Sleep(time.Second)
+		before := len(n.history())
+		for i := range 10 {
+			m := member(fmt.Sprintf("x%d", i))
+			n.roster.put(nodeName(m), m, n.addr, time.Now())
+			time.Sleep(quiet / 2)
+		}
+		time.Sleep(time.Second)
+		if views := n.history()[before:]; len(views) != 1 || len(views[0].Members) != 11 {
+			t.Errorf("%d views", len(views))
+		}
 	})
 }
 

@@ -88,10 +88,6 @@ func (g *Gossip) Views() <-chan membership.View { return g.mailbox.Views() }
 // Addr is the ip:port that others reach this node by.
 func (g *Gossip) Addr() string { return g.addr.String() }
 
-// Health is how well this node keeps up with the protocol's deadlines: 0 is
-// well, 7 the worst. A busy process that scores here will suspect others later.
-func (g *Gossip) Health() int { return g.list.GetHealthScore() }
-
 // SetState tells everyone of our new state. It waits a moment for the news to
 // go out; should that take longer, it still spreads.
 func (g *Gossip) SetState(s membership.State) error {

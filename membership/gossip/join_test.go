@@ -41,7 +41,14 @@ func TestJoiningOneselfIsNoSuccess(t *testing.T) {
 			bubble(t, func(w *world) {
 				n := w.start(1, seeds(join...), lookupOf(map[string][]string{
 					"self.example": {"10.0.0.1"}, "both.example": {"10.0.0.1", "10.0.0.77"}}))
+				w.net.Cut(func(from, to string) bool {
+					if from == to {
+						t.Errorf("%s dialled itself", from)
+					}
+					return false
+				})
 				err := joinFor(n, 5*time.Second)
+				time.Sleep(20 * time.Second) // rejoining neither
 				if err == nil || !strings.Contains(err.Error(), addr(1)+": "+errSelf.Error()) {
 					t.Fatalf("Join: %v", err)
 				}

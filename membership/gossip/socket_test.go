@@ -15,15 +15,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // The one test on real sockets: two nodes on free ports of the loopback, the
 // same port for TCP and UDP, and a third that wants a port in use.
 func TestRealSockets(t *testing.T) {
-	open := func(id string, join ...string) (*Gossip, error) {
-		return Start(Config{Self: member(id), Bind: "127.0.0.1:0", Join: join})
-	}
-	a, err := open("n1")
+	a, err := Start(Config{Self: member("n1"), Bind: "0.0.0.0:0", Advertise: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	b, err := open("n2", a.Addr())
+	b, err := Start(Config{Self: member("n2"), Bind: "127.0.0.1:0", Join: []string{a.Addr()}})
 	if err != nil {
 		t.Fatal(err)
 	}
