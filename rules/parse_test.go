@@ -171,6 +171,22 @@ func TestProblemsComeTogetherAndInOrder(t *testing.T) {
 	}
 }
 
+// TestProblemsAreSorted: what is missing is only known after what is there.
+func TestProblemsAreSorted(t *testing.T) {
+	_, err := Parse("rules.yaml", []byte("tiers:\n  free:\n    - name: a\n      limit: x\n    - limit: y\n"))
+	var bad *Error
+	if !errors.As(err, &bad) {
+		t.Fatal(err)
+	}
+	var lines []int
+	for _, p := range bad.Problems {
+		lines = append(lines, p.Line)
+	}
+	if !slices.Equal(lines, []int{3, 3, 4, 5, 5, 5, 5}) {
+		t.Errorf("problems are in lines %v:\n%v", lines, err)
+	}
+}
+
 func TestProblemShowsItsLine(t *testing.T) {
 	_, err := Parse("rules.yaml", []byte("tiers:\n  ünï: [{name: x, algorithm: token_bucket, limit: 1, window: 0s}]"))
 	want := `rules.yaml:2:62: tiers."ünï"[0].window: is "0s"; it must be longer than 0, like 60s; for "never" write limit: 0
