@@ -61,7 +61,7 @@ func TestOtherPlacementIsRefusedWithoutAJoin(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.net.Send("10.0.0.3:7703", addr(1), aliveMessage(t, odd.roster.name, meta))
+		w.net.Send("10.0.0.3:7703", addr(1), aliveMessage(odd.roster.name, meta))
 		time.Sleep(5 * time.Second)
 		if !nodes[0].sees("n1", "n2") || !nodes[1].sees("n1", "n2") {
 			t.Errorf("a stranger got in\n%s", w)
@@ -114,7 +114,7 @@ func TestDamagedMetaIsIgnored(t *testing.T) {
 			"x/1": nil, "x/2": []byte("x"), "x/3": meta[:len(meta)-1], "x/4": meta, // x/4: not its name
 			"x/5": bytes.Repeat([]byte{255}, 512), "x/6": bytes.Repeat([]byte{1}, 600),
 		} {
-			w.net.Send("10.0.0.9:7703", addr(1), aliveMessage(t, name, m))
+			w.net.Send("10.0.0.9:7703", addr(1), aliveMessage(name, m))
 		}
 		time.Sleep(time.Second)
 		if !nodes[0].sees("n1", "n2") || !nodes[1].sees("n1", "n2") {
@@ -123,7 +123,7 @@ func TestDamagedMetaIsIgnored(t *testing.T) {
 		if n := strings.Count(nodes[0].log.all(), errMeta.Error()); n != 6 {
 			t.Errorf("%d of 6 were logged:\n%s", n, nodes[0].log.all())
 		}
-		w.net.Send("10.0.0.9:7703", addr(1), aliveMessage(t, nodeName(good), meta))
+		w.net.Send("10.0.0.9:7703", addr(1), aliveMessage(nodeName(good), meta))
 		w.eventually(time.Second, "a good one gets in", func() bool { return nodes[1].sees("n1", "n2", "n9") })
 		if err := nodes[0].SetState(membership.Draining); err != nil {
 			t.Fatal(err)
