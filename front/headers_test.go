@@ -202,16 +202,15 @@ func param(t *rapid.T, item httpsfv.Item, name string) int64 {
 func BenchmarkHeaders(b *testing.B) {
 	v := limit.Verdict{Rule: perMinute(b, "free-client", 100), Limit: 100, RetryAfter: 5 * time.Second}
 	h := http.Header{}
-	peer := testing.Benchmark(func(b *testing.B) {
-		for b.Loop() {
-			withLibrary(h)
-		}
-	})
 	b.ReportAllocs()
 	for b.Loop() {
 		front.SetHeaders(h, &v, noon)
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(peer.NsPerOp()), "httpsfv/ratio")
+	ours, start := b.Elapsed(), time.Now()
+	for range b.N {
+		withLibrary(h)
+	}
+	b.ReportMetric(float64(ours)/float64(time.Since(start)), "httpsfv/ratio")
 }
 
 // withLibrary writes two of the eight fields.
