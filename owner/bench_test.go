@@ -3,6 +3,7 @@ package owner
 import (
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"strings"
@@ -82,7 +83,7 @@ func randomCalls(tab *Table, n int, rule *limit.Rule) []Call {
 	return calls
 }
 
-func fillFloor(n int, calls []Call) *floor {
+func fillFloor(n int) *floor {
 	f := &floor{at: map[string]*limit.State{}}
 	for i := range n {
 		f.at[benchKey(i)] = &limit.State{A: start}
@@ -90,10 +91,20 @@ func fillFloor(n int, calls []Call) *floor {
 	return f
 }
 
-// perOp is the time of one call of fn, in nanoseconds.
-func perOp(n int, fn func(i int)) float64 {
+// race runs the two in turn, n calls of each a round, and returns the time of a
+// call of each in its best round: what else the machine does hits both.
+func race(n int, first, second func(i int)) (firstNs, secondNs float64) {
+	firstNs, secondNs = math.Inf(1), math.Inf(1)
+	for round := range 12 {
+		firstNs = min(firstNs, perOp(round*n, n, first))
+		secondNs = min(secondNs, perOp(round*n, n, second))
+	}
+	return firstNs, secondNs
+}
+
+func perOp(from, n int, fn func(i int)) float64 {
 	begin := time.Now()
-	for i := range n {
+	for i := from; i < from+n; i++ {
 		fn(i)
 	}
 	return float64(time.Since(begin).Nanoseconds()) / float64(n)
@@ -101,50 +112,52 @@ func perOp(n int, fn func(i int)) float64 {
 
 func benchmarkDecide(b *testing.B, n int) {
 	tab, calls := fill(b, n)
-	f := fillFloor(n, calls)
-	floorNs := perOp(1<<19, func(i int) { f.take(start+int64(i), &calls[i&(len(calls)-1)]) })
-	b.ReportAllocs()
-	i := 0
-	for b.Loop() {
-		if _, err := tab.Decide(start+int64(i), &calls[i&(len(calls)-1)]); err != nil {
+	f := fillFloor(n)
+	at := func(i int) *Call { return &calls[i&(len(calls)-1)] }
+	one := func(i int) {
+		if _, err := tab.Decide(start+int64(i), at(i)); err != nil {
 			b.Fatal(err)
 		}
-		i++
+	}
+	ours, floors := race(20_000, one, func(i int) { f.take(start+int64(i), at(i)) })
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		one(i)
 	}
 	b.ReportMetric(float64(tab.Stats().Bytes)/float64(n), "bytes/counter")
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/floorNs, "map+Take/ratio")
+	b.ReportMetric(ours, "best-ns")
+	b.ReportMetric(ours/floors, "map+Take/ratio")
 }
 
-// BenchmarkFrame compares a frame with its calls decided one by one.
+// benchmarkFrame compares a frame with its calls decided one by one.
 func benchmarkFrame(b *testing.B, n int) {
 	const frame = 64
 	tab, calls := fill(b, n)
 	results := make([]Result, frame)
 	at := func(i int) []Call { k := i * frame & (len(calls) - 1); return calls[k : k+frame] }
-	single := perOp(1<<14, func(i int) {
-		for k, c := range at(i) {
-			results[k].Verdict, results[k].Err = tab.Decide(start, &c)
+	together := func(i int) { tab.DecideFrame(start, at(2*i), results) }
+	single := func(i int) {
+		cs := at(2*i + 1)
+		for k := range cs {
+			results[k].Verdict, results[k].Err = tab.Decide(start, &cs[k])
 		}
-	})
-	b.ReportAllocs()
-	i := 0
-	for b.Loop() {
-		tab.DecideFrame(start, at(i), results)
-		i++
 	}
-	ns := float64(b.Elapsed().Nanoseconds()) / float64(b.N)
-	b.ReportMetric(ns/frame, "ns/call")
-	b.ReportMetric(ns/single, "one-by-one/ratio")
+	ours, singles := race(300, together, single)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		together(i)
+	}
+	b.ReportMetric(ours/frame, "best-ns/call")
+	b.ReportMetric(ours/singles, "one-by-one/ratio")
 }
 
 // benchmarkGC compares a collection with a table alive to one with a map of the
 // same counters alive.
 func benchmarkGC(b *testing.B, n int) {
-	f := fillFloor(n, nil)
+	f := fillFloor(n)
 	runtime.GC()
-	mapNs := perOp(3, func(int) { runtime.GC() })
+	mapNs := perOp(0, 3, func(int) { runtime.GC() })
 	runtime.KeepAlive(f)
-	f = nil
 	tab, _ := fill(b, n)
 	runtime.GC()
 	for b.Loop() {
@@ -152,4 +165,27 @@ func benchmarkGC(b *testing.B, n int) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/mapNs, "map/ratio")
 	runtime.KeepAlive(tab)
+}
+
+// BenchmarkSweepMillion compares a step of the sweep in which nothing is fresh
+// with a plain look at the same slots.
+func BenchmarkSweepMillion(b *testing.B) {
+	const n = 1_000_000
+	tab, _ := fill(b, n)
+	var sum int64
+	plain := func(i int) {
+		p := &tab.partitions[i%benchPartitions]
+		for k := range p.slots.at {
+			sum += p.slots.at[k].words[0]
+		}
+	}
+	ours, plains := race(benchPartitions, func(int) { tab.Sweep(start, 1) }, plain)
+	for b.Loop() {
+		tab.Sweep(start, 1)
+	}
+	if s := tab.Stats(); s.Counters != n || sum == 0 {
+		b.Fatalf("%+v", s)
+	}
+	b.ReportMetric(ours*benchPartitions/n, "ns/counter")
+	b.ReportMetric(ours/plains, "plain-pass/ratio")
 }

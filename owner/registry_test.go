@@ -55,6 +55,24 @@ func TestRegistryForgets(t *testing.T) {
 	}
 }
 
+// Who still sees the rule in an old set cannot take a reference to it any more:
+// the number may be another rule's by now.
+func TestRegistryForgottenIsNotRevived(t *testing.T) {
+	g := newRegistry(2)
+	n := g.acquire(numbered(t, 1))
+	if old := g.current.Load().entries[n]; !old.retain() {
+		t.Error("a rule in use refuses a reference")
+	}
+	g.release(n)
+	g.release(n)
+	old := g.current.Load().entries[n]
+	g.learn(numbered(t, 2))
+	g.learn(numbered(t, 3))
+	if g.find(numbered(t, 1).ID()) != nil || old.retain() {
+		t.Error("a rule that was forgotten takes a reference")
+	}
+}
+
 // A rule is forgotten only where nobody has just taken a reference.
 func TestRegistryAcquireWhileForgetting(t *testing.T) {
 	g := newRegistry(3)
