@@ -7,33 +7,43 @@ import (
 	"golang.org/x/time/rate"
 )
 
+// A Take allocates nothing, once a log has its length.
+func TestTakeAllocatesNothing(t *testing.T) {
+	for _, spec := range benchSpecs() {
+		x := bencher{rule: mustRule(t, spec), now: start}
+		x.run(1000)
+		if n := testing.AllocsPerRun(1000, func() { x.run(1) }); n != 0 {
+			t.Errorf("%v: %v allocations", spec.Algorithm, n)
+		}
+	}
+}
+
 // BenchmarkTake measures a Take of each algorithm next to x/time/rate's AllowN
 // under the same traffic: 100 a second, asked 143 times a second, so that three
 // in ten are refused. The two take turns, so that a noisy machine hits both; the
 // ratio is ours to theirs.
 func BenchmarkTake(b *testing.B) {
-	specs := []Spec{
+	for _, spec := range benchSpecs() {
+		b.Run(spec.Algorithm.String(), func(b *testing.B) { benchmarkTake(b, spec) })
+	}
+}
+
+func benchSpecs() []Spec {
+	return []Spec{
 		{Algorithm: TokenBucket, Limit: 100, Window: time.Second},
 		{Algorithm: LeakyBucket, Limit: 100, Window: time.Second, Burst: 99},
 		{Algorithm: FixedWindow, Limit: 100, Window: time.Second},
 		{Algorithm: SlidingWindowLog, Limit: 100, Window: time.Second},
 		{Algorithm: SlidingWindowCounter, Limit: 100, Window: time.Second},
 	}
-	for _, spec := range specs {
-		b.Run(spec.Algorithm.String(), func(b *testing.B) { benchmarkTake(b, spec) })
-	}
 }
 
 const benchStep = 7 * time.Millisecond
 
 func benchmarkTake(b *testing.B, spec Spec) {
-	r, err := NewRule(spec)
-	if err != nil {
-		b.Fatal(err)
-	}
-	start := time.Unix(1_700_000_000, 0)
+	begin := time.Unix(0, start)
 	peer := rate.NewLimiter(100, 100)
-	ours := bencher{rule: r, now: start.UnixNano()}
+	ours := bencher{rule: mustRule(b, spec), now: start}
 	ours.run(1000) // the log is as long as it gets
 	b.ReportAllocs()
 	var mine, theirs time.Duration
@@ -43,7 +53,7 @@ func benchmarkTake(b *testing.B, spec Spec) {
 		t0 := time.Now()
 		ours.run(n)
 		t1 := time.Now()
-		start = allow(peer, start, n)
+		begin = allow(peer, begin, n)
 		theirs += time.Since(t1)
 		mine += t1.Sub(t0)
 		done += n

@@ -435,6 +435,18 @@ func TestLogForgetsRefusals(t *testing.T) {
 	}
 }
 
+// D31: WorkSphere#1161. Hits of one moment count one by one, but need one stamp.
+func TestD31OneStampAMoment(t *testing.T) {
+	r := mustRule(t, Spec{Algorithm: SlidingWindowLog, Limit: 30, Window: time.Minute})
+	var s State
+	for range 20 {
+		s, _ = r.Take(s, start, 1)
+	}
+	if v := r.Peek(s, start, 11); v.Allowed || v.Remaining != 10 || s.C != 1 {
+		t.Errorf("%s, %d stamps", brief(v), s.C)
+	}
+}
+
 // A log gives back the memory of a burst once it is over.
 func TestLogShrinks(t *testing.T) {
 	r := mustRule(t, Spec{Algorithm: SlidingWindowLog, Limit: 1000, Window: time.Second})
