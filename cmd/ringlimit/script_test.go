@@ -91,8 +91,9 @@ func inProcess(ts *testscript.TestScript, args []string, stdout, stderr io.Write
 }
 
 // eventually is `eventually PATTERN ARGUMENT…`: runs a ringlimit command line
-// again and again until its output matches.
-func eventually(ts *testscript.TestScript, _ bool, args []string) {
+// again and again until its output matches; with ! in front, until it no longer
+// does.
+func eventually(ts *testscript.TestScript, neg bool, args []string) {
 	pattern, err := regexp.Compile(args[0])
 	ts.Check(err)
 	again := time.NewTicker(50 * time.Millisecond)
@@ -100,14 +101,14 @@ func eventually(ts *testscript.TestScript, _ bool, args []string) {
 	deadline := time.After(patience)
 	for {
 		var stdout, stderr bytes.Buffer
-		inProcess(ts, args[1:], &stdout, &stderr)
-		if pattern.Match(stdout.Bytes()) {
+		code := inProcess(ts, args[1:], &stdout, &stderr)
+		if code == exitOK && pattern.Match(stdout.Bytes()) != neg {
 			return
 		}
 		select {
 		case <-again.C:
 		case <-deadline:
-			ts.Fatalf("never matched %s; last was\n%s%s", pattern, &stdout, &stderr)
+			ts.Fatalf("waited in vain for %s; last was\n%s%s", pattern, &stdout, &stderr)
 		}
 	}
 }
@@ -120,8 +121,9 @@ func httpCall(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("usage: http STATUS METHOD URL [BODY]")
 	}
 	body := strings.Join(args[3:], " ")
-	deadline := time.Now().Add(patience)
-	for {
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for deadline := time.Now().Add(patience); ; <-again.C {
 		status, answer, err := ask(args[1], args[2], body)
 		if err == nil && strconv.Itoa(status) == args[0] {
 			fmt.Fprint(ts.Stdout(), answer)
