@@ -40,6 +40,8 @@ func startNodes(t *testing.T, n *network) []*node {
 		cfg := serverConfig(nd.id, nd.table)
 		cfg.Hint = ownerOf
 		serve(t, cfg, n.listen(string(nd.id)))
+	}
+	for _, nd := range nodes {
 		pool := newPool(t, n.dial)
 		nd.peers = map[membership.NodeID]forward.Peer{}
 		for _, peer := range nodes {

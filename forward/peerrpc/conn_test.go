@@ -33,6 +33,18 @@ func TestCheckIsDecidedByTheOwner(t *testing.T) {
 	})
 }
 
+// A node's name may be anything an operator likes.
+func TestNamesThatAreNotASCII(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, name := newNetwork(), membership.NodeID(" knötchen\n")
+		serve(t, serverConfig(name, holding(testPartitions)), n.listen("x"))
+		peer := newPool(t, n.dial).Peer(membership.Member{ID: name, Peer: "x"})
+		if _, err := peer.Check(context.Background(), callOf(tokens(t, 1), "k", 1), within(time.Second)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // The owner learns a rule with the second record that names it, and the first,
 // which it could not judge, is not counted.
 func TestUnknownRuleIsSentOnce(t *testing.T) {

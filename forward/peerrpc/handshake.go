@@ -27,8 +27,11 @@ const (
 
 func hello(ctx context.Context, from, to membership.NodeID, token string) context.Context {
 	return metadata.AppendToOutgoingContext(ctx,
-		versionKey, strconv.Itoa(version), fromKey, string(from), nodeKey, string(to), tokenKey, token)
+		versionKey, strconv.Itoa(version), fromKey, printable(from), nodeKey, printable(to), tokenKey, token)
 }
+
+// printable is a name that metadata can carry.
+func printable(id membership.NodeID) string { return strconv.QuoteToASCII(string(id)) }
 
 // admit checks a stream's metadata. A stranger learns nothing but that.
 func admit(ctx context.Context, self membership.NodeID, token string) error {
@@ -39,8 +42,8 @@ func admit(ctx context.Context, self membership.NodeID, token string) error {
 	if err := checkVersion(md); err != nil {
 		return status.Error(codes.FailedPrecondition, err.Error())
 	}
-	if to := single(md, nodeKey); to != string(self) {
-		return status.Errorf(codes.FailedPrecondition, "%s: %q was meant, but this address is now %q", nodeKey, to, self)
+	if to := single(md, nodeKey); to != printable(self) {
+		return status.Errorf(codes.FailedPrecondition, "%s: %s was meant, but this address is now %s", nodeKey, to, printable(self))
 	}
 	return nil
 }

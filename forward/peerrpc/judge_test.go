@@ -2,10 +2,16 @@ package peerrpc
 
 import (
 	"errors"
+	"math"
+	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/ringlimit/ringlimit/forward"
+	"github.com/ringlimit/ringlimit/forward/peerrpc/peerpb"
 	"github.com/ringlimit/ringlimit/limit"
+	"github.com/ringlimit/ringlimit/membership"
 	"github.com/ringlimit/ringlimit/owner"
 )
 
@@ -105,6 +111,25 @@ func TestJudgeLearnsRules(t *testing.T) {
 	a := ask(t, serverConfig("owner", table), record{rule: rule.ID(), cost: 1, name: []byte("k"), body: body})[0]
 	if !a.verdict.Allowed || a.err != nil || table.Rule(rule.ID()) == nil {
 		t.Errorf("%+v", a)
+	}
+}
+
+// The largest reply fits what the asker accepts.
+func TestLargestReply(t *testing.T) {
+	cfg := serverConfig("owner", owner.NewTable(owner.Config{Partitions: testPartitions, Now: wall}))
+	rule := tokens(t, 5)
+	cfg.Table.Learn(rule)
+	cfg.Hint = func(int) (membership.NodeID, uint64) {
+		return membership.NodeID(strings.Repeat("n", maxHint)), math.MaxUint64
+	}
+	var frame []byte
+	for range maxRecords {
+		frame = appendRecord(frame, &record{rule: rule.ID(), cost: 1, name: []byte("k")})
+	}
+	j := judge{cfg: &cfg}
+	reply, err := j.frame(frame, nil)
+	if size := proto.Size(&peerpb.Frame{Id: math.MaxUint64, Records: reply}); err != nil || size > maxReply || len(frame) > frameBytes {
+		t.Errorf("%d bytes, %v; the asker takes %d", size, err, maxReply)
 	}
 }
 

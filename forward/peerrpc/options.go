@@ -31,7 +31,7 @@ func dialOptions(dial func(context.Context, string) (net.Conn, error)) []grpc.Di
 		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: connectTimeout}),
 		grpc.WithStaticStreamWindowSize(window),
 		grpc.WithStaticConnWindowSize(window),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxFrame), grpc.WaitForReady(false)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxReply), grpc.WaitForReady(false)),
 		grpc.WithDisableRetry(), // a check must not be sent twice
 		grpc.WithIdleTimeout(0),
 		grpc.WithNoProxy(),

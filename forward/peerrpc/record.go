@@ -26,6 +26,7 @@ const (
 	maxRecords = 512
 	frameBytes = 16 << 10 // a frame that has records takes no more beyond this
 	maxFrame   = frameBytes + maxName + maxBody
+	maxReply   = maxRecords*(maxHint+16) + 32 // every check "not mine"
 )
 
 const (

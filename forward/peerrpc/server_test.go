@@ -37,7 +37,7 @@ func rawStream(t *testing.T, addr string, md metadata.MD) grpc.BidiStreamingClie
 }
 
 func greeting(changes ...string) metadata.MD {
-	md := metadata.Pairs(versionKey, strconv.Itoa(version), nodeKey, "owner", tokenKey, "secret")
+	md := metadata.Pairs(versionKey, strconv.Itoa(version), nodeKey, `"owner"`, tokenKey, "secret")
 	for i := 0; i < len(changes); i += 2 {
 		md.Set(changes[i], changes[i+1])
 	}
@@ -58,7 +58,7 @@ func TestHandshake(t *testing.T) {
 		{"the version before", greeting(versionKey, strconv.Itoa(version-1)), codes.OK, ""},
 		{"a far version", greeting(versionKey, strconv.Itoa(version+2)), codes.FailedPrecondition, versionKey},
 		{"no version", greeting(versionKey, ""), codes.FailedPrecondition, versionKey},
-		{"another node", greeting(nodeKey, "x"), codes.FailedPrecondition, `"x" was meant, but this address is now "owner"`},
+		{"another node", greeting(nodeKey, `"x"`), codes.FailedPrecondition, `"x" was meant, but this address is now "owner"`},
 		{"a wrong token", greeting(tokenKey, "guess"), codes.Unauthenticated, "secret"},
 		{"nothing", metadata.MD{}, codes.Unauthenticated, tokenKey},
 		{"two tokens", metadata.Join(greeting(), metadata.Pairs(tokenKey, "secret")), codes.Unauthenticated, tokenKey},

@@ -1,0 +1,55 @@
+package forward
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/ringlimit/ringlimit/limit"
+	"github.com/ringlimit/ringlimit/membership"
+	"github.com/ringlimit/ringlimit/owner"
+)
+
+// BenchmarkDecideHere is what routing adds to a counter that this node owns:
+// table-x compares with the owner's table, given the counter's hash.
+func BenchmarkDecideHere(b *testing.B) {
+	f := newFixture(b, func(c *Config) { c.Now = limit.NewClock().Now })
+	f.publish(b, map[membership.NodeID]Peer{other: nil})
+	ch := limit.Charge{Counter: f.nameOf(b, self), Rule: tokens(b, 1e9), Cost: 1}
+	call := owner.Call{ID: owner.Seed(1).ID(ch.Counter), Charge: ch}
+	call.Partition, _ = f.routes.Load().locate(call.ID.Hi)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := f.Decide(context.Background(), &ch); err != nil {
+			b.Fatal(err)
+		}
+	}
+	routed := b.Elapsed()
+	start := time.Now()
+	for range b.N {
+		if _, err := f.local.Decide(f.cfg.Now(), &call); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(routed)/float64(time.Since(start)), "table-x")
+}
+
+// BenchmarkDenyCache is a client who is over the limit of another node's
+// counter, on all cores.
+func BenchmarkDenyCache(b *testing.B) {
+	f := newFixture(b, func(c *Config) { c.Now = limit.NewClock().Now })
+	f.publish(b, map[membership.NodeID]Peer{other: peerFunc(func(context.Context, *owner.Call, int64) (limit.Verdict, error) {
+		return limit.Verdict{RetryAfter: time.Hour}, nil
+	})})
+	name, rule := f.nameOf(b, other), tokens(b, 1)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		ch := limit.Charge{Counter: name, Rule: rule, Cost: 1}
+		for pb.Next() {
+			if v, err := f.Decide(context.Background(), &ch); err != nil || v.Allowed {
+				b.Errorf("%+v, %v", v, err)
+				return
+			}
+		}
+	})
+}
