@@ -17,20 +17,21 @@ func (n *Node) Check(ctx context.Context, req Request) (Verdict, error) {
 	if req.Peek {
 		mode = limit.Peek
 	}
-	return n.charge(ctx, &req, mode)
+	return n.charge(ctx, req, mode)
 }
 
 // Refund gives back req.Cost of what an earlier Check took, never above the
 // limit. It is sent once: if the owner cannot be asked, the refund is lost and
 // an error says so.
 func (n *Node) Refund(ctx context.Context, req Request) (Verdict, error) {
-	return n.charge(ctx, &req, limit.Refund)
+	return n.charge(ctx, req, limit.Refund)
 }
 
-func (n *Node) charge(ctx context.Context, req *Request, mode limit.Mode) (Verdict, error) {
+func (n *Node) charge(ctx context.Context, req Request, mode limit.Mode) (Verdict, error) {
 	s := n.scratch.Get().(*scratch)
-	defer n.scratch.Put(s)
-	match, err := n.match(req, s.name)
+	defer n.release(s)
+	s.req = req
+	match, err := n.match(&s.req, s.name)
 	if err != nil {
 		return Verdict{}, err
 	}
@@ -47,6 +48,12 @@ func (n *Node) charge(ctx context.Context, req *Request, mode limit.Mode) (Verdi
 		n.metrics.decided(&v)
 	}
 	return v, err
+}
+
+// release keeps the name's room and lets go of what is the caller's.
+func (n *Node) release(s *scratch) {
+	s.req, s.charge = Request{}, limit.Charge{}
+	n.scratch.Put(s)
 }
 
 // match validates req and finds the rule that judges it. buf takes the

@@ -4,14 +4,21 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/goleak"
 
 	"github.com/ringlimit/ringlimit/limit"
 	"github.com/ringlimit/ringlimit/membership"
 	"github.com/ringlimit/ringlimit/rules"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func mustAddrPort(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
 
@@ -285,5 +292,78 @@ func TestJoinAddressThatNobodyAnswers(t *testing.T) {
 		late := start(t, m.config(t, 0, set))
 		defer stop(t, early, late)
 		settle(t, early, late)
+	})
+}
+
+// Of two processes under one name the later one is the node: the earlier must
+// not decide beside it.
+func TestSupersededNodeDecidesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		set := parseRules(t, eachAlgorithm)
+		earlier := start(t, m.config(t, 0, set))
+		cfg := m.config(t, 1, set)
+		cfg.Name = earlier.Name()
+		later := start(t, cfg)
+		defer stop(t, earlier, later)
+		time.Sleep(time.Second)
+		if n := earlier.table.Stats().Holding; n != 0 {
+			t.Errorf("the earlier process still holds %d partitions", n)
+		}
+		if v := check(t, later, Request{Key: "k"}); v.Source != limit.SourceOwner {
+			t.Errorf("the later one does not decide: %+v", v)
+		}
+	})
+}
+
+// A node that leaves is out of the others' ring when Leave returns or soon
+// after, and its keys are decided by them.
+func TestLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes := cluster(t, newMemory(), 3, parseRules(t, eachAlgorithm))
+		key := ownedBy(t, nodes[0], "", "node-2")
+		stop(t, nodes[2])
+		if nodes[2].Ready() == nil {
+			t.Error("ready after Leave")
+		}
+		settle(t, nodes[:2]...)
+		defer stop(t, nodes[:2]...)
+		if v := check(t, nodes[0], Request{Key: key}); v.Source == limit.SourceFallback {
+			t.Errorf("nobody decides for a key of the node that left: %+v", v)
+		}
+	})
+}
+
+// The metrics can be registered again by the next node of the process.
+func TestMetricsComeAndGoWithTheNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		registry := prometheus.NewPedanticRegistry()
+		for range 2 {
+			cfg := newMemory().config(t, 0, parseRules(t, eachAlgorithm))
+			cfg.Registerer = registry
+			n := start(t, cfg)
+			for range 101 {
+				check(t, n, Request{Key: "k"})
+			}
+			want := `
+# HELP ringlimit_members Members of the cluster as this node sees it, itself included.
+# TYPE ringlimit_members gauge
+ringlimit_members 1
+# HELP ringlimit_partitions_owned Partitions that this node holds.
+# TYPE ringlimit_partitions_owned gauge
+ringlimit_partitions_owned 1024
+# HELP ringlimit_counters Counters in memory.
+# TYPE ringlimit_counters gauge
+ringlimit_counters 1
+`
+			if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "ringlimit_members", "ringlimit_partitions_owned", "ringlimit_counters"); err != nil {
+				t.Error(err)
+			}
+			checks := n.metrics.vec
+			if a, d := testutil.ToFloat64(checks.WithLabelValues("default/all", "allowed", "owner")), testutil.ToFloat64(checks.WithLabelValues("default/all", "denied", "owner")); a != 100 || d != 1 {
+				t.Errorf("counted %v allowed and %v denied, want 100 and 1", a, d)
+			}
+			stop(t, n)
+		}
 	})
 }

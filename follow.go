@@ -2,6 +2,7 @@ package ringlimit
 
 import (
 	"context"
+	"slices"
 
 	"github.com/ringlimit/ringlimit/forward"
 	"github.com/ringlimit/ringlimit/membership"
@@ -28,17 +29,20 @@ func (n *Node) follow(ctx context.Context) {
 // ring says so, partitions lost are let go after: in between both answers are
 // right, since the phase decides.
 func (n *Node) adopt(v membership.View) error {
-	next, err := ring.New(n.params, v.Owners())
-	if err != nil {
-		return err
+	if owners := v.Owners(); !slices.Equal(owners, n.ring.Nodes()) {
+		next, err := ring.New(n.params, owners)
+		if err != nil {
+			return err
+		}
+		n.ring = next
 	}
-	owned := n.owned(next)
+	owned := n.owned(v)
 	for p, mine := range owned {
 		if mine {
 			n.table.SetPhase(p, owner.Holding)
 		}
 	}
-	n.router.Publish(next, n.peerIn(v))
+	n.router.Publish(n.ring, n.peerIn(v)) // also for the same ring: a member may have a new address
 	for p, mine := range owned {
 		if !mine {
 			n.table.SetPhase(p, owner.None)
@@ -50,12 +54,16 @@ func (n *Node) adopt(v membership.View) error {
 	return nil
 }
 
-// owned tells for each partition whether it is this node's in r.
-func (n *Node) owned(r *ring.Ring) []bool {
+// owned tells for each partition whether it is this node's. A node whose name
+// a later process has taken owns nothing, or both would decide.
+func (n *Node) owned(v membership.View) []bool {
 	owned := make([]bool, n.params.Partitions)
-	self := r.Index(membership.NodeID(n.cfg.Name))
+	self := n.ring.Index(n.self.ID)
+	if self < 0 || v.Superseded(n.self) {
+		return owned
+	}
 	for p := range owned {
-		owned[p] = self >= 0 && r.Owner(p) == self
+		owned[p] = n.ring.Owner(p) == self
 	}
 	return owned
 }
@@ -71,8 +79,8 @@ func (n *Node) peerIn(v membership.View) func(membership.NodeID) forward.Peer {
 
 // noteServing lets Start return once this node takes part.
 func (n *Node) noteServing(v membership.View) {
-	self, ok := v.Find(membership.NodeID(n.cfg.Name))
-	if !ok || self.State != membership.Serving {
+	self, ok := v.Find(n.self.ID)
+	if !ok || self.State != membership.Serving || v.Superseded(n.self) {
 		return
 	}
 	select {

@@ -31,8 +31,10 @@ type Verdict = limit.Verdict
 // forwards the checks of the others. It is safe for concurrent use.
 type Node struct {
 	cfg    Config
+	self   membership.Member // ID, boot and addresses; its state is the gossip's
 	clock  *limit.Clock
 	params ring.Params
+	ring   *ring.Ring // the latest one; follow's alone
 
 	rules    *rules.Set
 	table    *owner.Table
@@ -58,6 +60,7 @@ type Node struct {
 // scratch is what one check needs while it runs; pooled, so that a check on a
 // counter of this node allocates nothing.
 type scratch struct {
+	req    Request
 	name   []byte
 	charge limit.Charge
 }
@@ -100,6 +103,7 @@ func newNode(cfg Config, secrets keys) (*Node, error) {
 		cfg:     cfg,
 		clock:   limit.NewClock(),
 		params:  ring.Defaults(),
+		ring:    nobody,
 		rules:   cfg.Rules,
 		serving: make(chan struct{}),
 		scratch: sync.Pool{New: func() any { return new(scratch) }},
@@ -161,8 +165,9 @@ func (n *Node) open(secrets keys) error {
 	if n.peer, err = n.cfg.listen("tcp", n.cfg.Peer); err != nil {
 		return fmt.Errorf("peer: %w", err)
 	}
+	n.self = n.cfg.self(newBootID(), n.cfg.advertised(n.peer.Addr()), n.params.Placement())
 	cfg := gossip.Config{
-		Self:    n.cfg.self(newBootID(), n.cfg.advertised(n.peer.Addr()), n.params.Placement()),
+		Self:    n.self,
 		Bind:    n.cfg.Gossip,
 		Join:    n.cfg.Join,
 		Key:     secrets.gossip,
@@ -176,10 +181,8 @@ func (n *Node) open(secrets keys) error {
 	if n.cfg.tuneGossip != nil {
 		n.cfg.tuneGossip(&cfg)
 	}
-	if n.gossip, err = gossip.Start(cfg); err != nil {
-		return fmt.Errorf("gossip: %w", err)
-	}
-	return nil
+	n.gossip, err = gossip.Start(cfg)
+	return err
 }
 
 // newBootID is larger for a later run: the wall clock orders the runs of a node.
