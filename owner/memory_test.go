@@ -65,6 +65,25 @@ func TestFullDropsFreshFirst(t *testing.T) {
 	check(t, tab)
 }
 
+// A flood of new keys must not pay for a search each: after one in vain there
+// is none for a while.
+func TestFullSearchesNowAndThen(t *testing.T) {
+	tab := holding(Config{Partitions: 1, Memory: 16 << 10})
+	rule := mustRule(t, per(3, time.Minute, limit.SlidingWindowLog))
+	for i := range 1000 {
+		tab.Decide(start, on(tab, key(i), rule))
+	}
+	fresh := start + int64(time.Minute)
+	for _, step := range []struct {
+		now  int64
+		want error
+	}{{fresh - 1, ErrFull}, {fresh, ErrFull}, {fresh - 2 + reclaimPause, ErrFull}, {fresh - 1 + reclaimPause, nil}} {
+		if _, err := tab.Decide(step.now, on(tab, "new", rule)); err != step.want {
+			t.Errorf("%v after the counters became fresh: %v; want %v", time.Duration(step.now-fresh), err, step.want)
+		}
+	}
+}
+
 // A counter's log may outgrow the bound: to refuse would deny somebody who is
 // within his limit. It is accounted for, and gone with the counter.
 func TestExistingLogsGrowBeyondTheBound(t *testing.T) {
@@ -111,11 +130,11 @@ func TestChurnIsBounded(t *testing.T) {
 		tab.Sweep(now, len(tab.partitions))
 	}
 	for r := range 3 {
-		round(r, 2000)
+		round(r, 1000)
 		most = max(most, tab.Stats().Bytes)
 	}
-	for r := range 30 {
-		round(r, 2000)
+	for r := range 12 {
+		round(r, 1000)
 		if got := tab.Stats().Bytes; got > most {
 			t.Fatalf("round %d: %d bytes; %d were enough before", r, got, most)
 		}

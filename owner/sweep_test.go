@@ -111,3 +111,34 @@ func TestRunHurriesWhenFull(t *testing.T) {
 		check(t, tab)
 	})
 }
+
+// Hurrying takes a whole core, so it has its pauses.
+func TestRunHurriesOnceASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tab := holding(Config{Partitions: 64})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { tab.Run(ctx); close(done) }()
+		rule := mustRule(t, per(5, 100*time.Millisecond, limit.SlidingWindowLog))
+		for i := range 1000 {
+			decide(t, tab, tab.now(), on(tab, key(i), rule))
+		}
+		for _, step := range []struct {
+			sleep       time.Duration
+			least, most int64
+		}{
+			{0, 0, 0}, // hurries at once, and finds nothing
+			{500 * time.Millisecond, 0, 200},
+			{600 * time.Millisecond, 1000, 1000},
+		} {
+			time.Sleep(step.sleep)
+			tab.pressed <- struct{}{}
+			synctest.Wait()
+			if n := tab.Stats().Dropped; n < step.least || n > step.most {
+				t.Errorf("%d dropped after another %v; want %d to %d", n, step.sleep, step.least, step.most)
+			}
+		}
+		cancel()
+		<-done
+	})
+}

@@ -200,7 +200,7 @@ func TestEachAcrossChunks(t *testing.T) {
 	var want []string
 	for i := range 3*eachSlots + 7 {
 		c := on(tab, key(i), rule)
-		c.ID = ID{Hi: uint64(i), Lo: uint64(i / 100)}
+		c.ID = ID{Hi: uint64(i), Lo: uint64(i / 600)}
 		decide(t, tab, start+int64(i), c)
 		want = append(want, fmt.Sprint(key(i), start+int64(i)))
 	}
@@ -213,6 +213,9 @@ func TestEachAcrossChunks(t *testing.T) {
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
 		t.Errorf("%d counters are listed; want %d", len(got), len(want))
+	}
+	if n := tab.Sweep(start, 1); n != 0 { // and the sweep comes to an end
+		t.Errorf("%d counters dropped", n)
 	}
 	calls := 0
 	tab.Each(0, func([]byte, *limit.Rule, limit.State) bool { calls++; return calls < 3 })
