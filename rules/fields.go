@@ -82,7 +82,10 @@ func nameProblem(name string) string {
 // setPattern only takes the text: a pattern is checked against those of the
 // whole tier.
 func (d *draft) setPattern(field string, n ast.Node) {
-	d.pattern, _ = d.text(n, join(d.path, field), `"GET /v1/users/{id}"`)
+	text, ok := d.text(n, join(d.path, field), `"GET /v1/users/{id}"`)
+	if d.pattern = text; ok && text == "" {
+		d.refuse(field, "is empty; leave it out, or %s", patternSyntax)
+	}
 }
 
 func (d *draft) setBy(field string, n ast.Node) {

@@ -33,14 +33,16 @@ func TestParseProblems(t *testing.T) {
 		{"syntax", "tiers: [1, 2\nb: 3", []string{"rules.yaml:2:1: is not YAML: "}},
 		{"tab", "tiers:\n\tfree: []", []string{"rules.yaml:2:1: is not YAML: "}},
 		{"not UTF-8", "tiers:\n  fr\xffee: []", []string{"rules.yaml:2:5: is not UTF-8 here"}},
-		{"too deep", "tiers: " + strings.Repeat("[", 100000), []string{"rules.yaml:1:40: is nested more than 32 levels deep"}},
+		{"too deep", "tiers: " + strings.Repeat("[", 100000), []string{"rules.yaml:1:39: is nested more than 32 levels deep"}},
 		{"too deep in dashes", strings.Repeat("- ", 100000), []string{"rules.yaml:1:65: is nested more than 32 levels deep"}},
-		{"alias", "a: &a [x]\ntiers: *a\n", []string{
-			"rules.yaml:1:1: a: is no field of a rule file", "rules.yaml:2:8: tiers: is a YAML anchor, alias or tag, which rule files do not have; it must be a mapping"}},
-		{"aliased rules", "tiers:\n  a: &a [x]\n  b: *a\n", []string{
-			"rules.yaml:2:6: tiers.a: is a YAML anchor, alias or tag", "rules.yaml:3:6: tiers.b: is a YAML anchor, alias or tag"}},
-		{"merge", rule("{<<: {limit: 1}, name: b, algorithm: token_bucket, limit: 1, window: 1s}"), []string{"rules.yaml:4:8: tiers.free[1].<<: is no field of a rule"}},
-		{"tag", rule("{name: !!str b, algorithm: token_bucket, limit: 1, window: 1s}"), []string{"rules.yaml:4:14: tiers.free[1].name: is a YAML anchor, alias or tag"}},
+		{"anchor", "tiers:\n  a: &a [x]\n  b: *a\n", []string{`rules.yaml:2:6: has "&", an anchor, alias, tag, merge, complex key or directive of YAML`}},
+		{"alias", "tiers:\n  b: *a\n", []string{`rules.yaml:2:6: has "*", an anchor, alias, `}},
+		{"merge", rule("{<<: {limit: 1}, name: b}"), []string{`rules.yaml:4:8: has "<<", an anchor, alias, `}},
+		{"tag", rule("{name: !!str b}"), []string{`rules.yaml:4:14: has "!!str", an anchor, alias, `}},
+		{"complex key", "? [a]\n: b", []string{`rules.yaml:1:1: has "?", an anchor, alias, `}},
+		{"directive", "%YAML 1.2\n---\ntiers: {}", []string{`rules.yaml:1:1: has "%", an anchor, alias, `}},
+		{"too deep by indentation", deepBlocks(40), []string{"rules.yaml:33:34: is nested more than 32 levels deep"}},
+		{"too many keys", strings.Repeat("a:\n", 2000), []string{"rules.yaml:1001:2: is a mapping of more than 1000 keys"}},
 		{"tier of nothing", "tiers: {free: }", []string{"rules.yaml:1:14: tiers.free: is empty; it must be a list"}},
 		{"tier twice", "tiers:\n  free: []\n  free: []\n", []string{"rules.yaml:3:3: tiers.free: stands twice, first in line 2"}},
 		{"tier's name", "tiers: {frée: []}", []string{`rules.yaml:1:9: tiers."frée": the tier's name is "frée"; names are of printable ASCII`}},
@@ -83,6 +85,8 @@ func TestParseProblems(t *testing.T) {
 		{"by nothing", rule("{name: b, algorithm: token_bucket, limit: 1, window: 1s, by: []}"), []string{"rules.yaml:4:68: tiers.free[1].by: has 0 entries; give 1 to 8"}},
 		{"by twice", rule("{name: b, algorithm: token_bucket, limit: 1, window: 1s, by: [ip, ip]}"), []string{`rules.yaml:4:73: tiers.free[1].by[1]: "ip" stands twice`}},
 		{"by attribute of no name", rule("{name: b, algorithm: token_bucket, limit: 1, window: 1s, by: ['attribute ']}"), []string{`rules.yaml:4:69: tiers.free[1].by[0]: "attribute " must be attribute, one space and a name`}},
+		{"pattern a number", rule("{name: b, algorithm: token_bucket, limit: 1, window: 1s, route_pattern: 5}"), []string{"rules.yaml:4:79: tiers.free[1].route_pattern: is 5; it must be text"}},
+		{"window empty", rule("{name: b, algorithm: token_bucket, limit: 1, window: ''}"), []string{`rules.yaml:4:60: tiers.free[1].window: is ""; it must be a duration`}},
 		{"on_failure", rule("{name: b, algorithm: token_bucket, limit: 1, window: 1s, on_failure: open}"), []string{`rules.yaml:4:76: tiers.free[1].on_failure: "open" is unknown; use local, allow or deny`}},
 		{"on_missing", rule("{name: b, algorithm: token_bucket, limit: 1, window: 1s, on_missing: ignore}"), []string{`rules.yaml:4:76: tiers.free[1].on_missing: is "ignore"; it must be skip or deny`}},
 		{"retry_jitter", rule("{name: b, algorithm: token_bucket, limit: 1, window: 1s, retry_jitter: true}"), []string{"rules.yaml:4:78: tiers.free[1].retry_jitter: is true; it must be text, like full"}},
@@ -105,6 +109,15 @@ func TestParseProblems(t *testing.T) {
 			}
 		})
 	}
+}
+
+// deepBlocks is a mapping in a mapping in a mapping.
+func deepBlocks(levels int) string {
+	var b strings.Builder
+	for i := range levels {
+		b.WriteString(strings.Repeat(" ", i) + "a:\n")
+	}
+	return b.String()
 }
 
 func TestPatternProblems(t *testing.T) {

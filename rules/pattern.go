@@ -10,11 +10,10 @@ import (
 
 const maxPatternBytes = 1 << 10
 
-// pattern is a route_pattern, read. It is one of three:
-//
-//   - every request, also one without a route
-//     [METHOD ]/path         as http.ServeMux, but without a host
-//     charge.create          the route of this name, for callers that are not HTTP
+// pattern is a route_pattern, read. It is an asterisk, for every request, also
+// one without a route; or "[METHOD ]/path" as for http.ServeMux, but without a
+// host, which a route does not have; or the name of a route that is not HTTP,
+// like charge.create.
 type pattern struct {
 	kind     patternKind
 	method   string // empty: any
@@ -65,13 +64,11 @@ func (ps *patterns) add(text string, line int) (p pattern, problem string) {
 	switch {
 	case text == "*":
 		return pattern{kind: everyRoute}, ""
-	case text == "":
-		return p, "is empty; leave it out, or " + patternSyntax
 	case len(text) > maxPatternBytes:
 		return p, fmt.Sprintf("is %d bytes long; at most %d are allowed", len(text), maxPatternBytes)
 	case strings.ContainsFunc(text, unicode.IsControl):
 		return p, "has a control character; " + patternSyntax
-	case !strings.ContainsAny(text, "/{} \t"):
+	case !strings.ContainsAny(text, "/{} "):
 		return pattern{kind: routeName}, ""
 	}
 	p = splitPattern(text)
@@ -88,8 +85,8 @@ func (ps *patterns) add(text string, line int) (p pattern, problem string) {
 // path, or a host before it. The rest of the syntax is checked by the ServeMux.
 func splitPattern(text string) pattern {
 	method, rest := "", text
-	if i := strings.IndexAny(text, " \t"); i >= 0 {
-		method, rest = text[:i], strings.TrimLeft(text[i:], " \t")
+	if i := strings.IndexByte(text, ' '); i >= 0 {
+		method, rest = text[:i], strings.TrimLeft(text[i:], " ")
 	}
 	p := pattern{kind: pathPattern, method: method}
 	if !strings.HasPrefix(rest, "/") {

@@ -119,9 +119,7 @@ func (r *reader) boolean(n ast.Node, field string) (value, ok bool) {
 	return b.Value, true
 }
 
-// describe names what stands in the place of the right thing. Anchors, aliases
-// and tags are never right: a short file of aliases to aliases can stand for one
-// of any size, and a rule is read more often than written.
+// describe names what stands in the place of the right thing.
 func describe(n ast.Node) string {
 	switch n := n.(type) {
 	case *ast.NullNode:
@@ -130,8 +128,6 @@ func describe(n ast.Node) string {
 		return "a mapping"
 	case *ast.SequenceNode:
 		return "a list"
-	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode:
-		return "a YAML anchor, alias or tag, which rule files do not have"
 	case *ast.LiteralNode:
 		return "a block of text"
 	case *ast.StringNode:

@@ -19,7 +19,7 @@ func parseWindow(text string) (window time.Duration, calendar limit.Calendar, pr
 		return 0, 0, `must be longer than 0, like 60s; for "never" write limit: 0`
 	case err == nil:
 		return window, 0, ""
-	case strings.Trim(text, "0123456789.") == "":
+	case text != "" && strings.Trim(text, "0123456789.") == "":
 		return 0, 0, "lacks a unit; write 60s, 5m or 24h"
 	case strings.HasSuffix(text, "d") || strings.HasSuffix(text, "w"):
 		return 0, 0, "has a unit that is not known; write days as hours (24h, 168h), or day for the calendar's own"
