@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -51,8 +52,13 @@ func TestHealthFollowsReadiness(t *testing.T) {
 	cancel()
 	expect(t, watch, healthpb.HealthCheckResponse_NOT_SERVING)
 	// The watch is still open; it must not hold up the end.
-	if err := <-ended; err != nil {
-		t.Errorf("ended with %v", err)
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("ended with %v", err)
+		}
+	case <-time.After(drainTimeout / 2):
+		t.Errorf("a watch holds up the end; after the drain's time it ended with %v", <-ended)
 	}
 }
 
@@ -91,6 +97,27 @@ func TestBrokenDoorEndsTheInstance(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "closed") {
 			t.Errorf("%s: ended with %v", name, err)
 		}
+	}
+}
+
+// An address in use leaves none of the others taken.
+func TestDoorsOpenTogetherOrNotAtAll(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	s := defaultSettings()
+	s.http, s.grpc, s.admin = freeAddress(t), freeAddress(t), l.Addr().String()
+	if d, err := openDoors(s); err == nil || !strings.Contains(err.Error(), "--admin: ") {
+		t.Fatalf("got %v, %v", d, err)
+	}
+	for _, a := range []string{s.http, s.grpc} {
+		again, err := net.Listen("tcp", a)
+		if err != nil {
+			t.Fatalf("%s is still taken: %v", a, err)
+		}
+		again.Close()
 	}
 }
 
