@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -52,6 +54,37 @@ func TestChecksOfOneKeyInOrder(t *testing.T) {
 			t.Errorf("%d: %v, %d left; want %v", i, *got.Allowed, got.Remaining, want)
 		}
 	}
+}
+
+// costly is a checker that takes a millisecond for each unit of cost.
+type costly struct {
+	mu    sync.Mutex
+	order []string
+}
+
+func (c *costly) Check(_ context.Context, req limit.Request) (limit.Verdict, error) {
+	time.Sleep(time.Duration(req.Cost) * time.Millisecond)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.order = append(c.order, fmt.Sprint(req.Key, req.Cost))
+	return limit.Verdict{Allowed: true}, nil
+}
+
+func (c *costly) Refund(ctx context.Context, r limit.Request) (limit.Verdict, error) {
+	return c.Check(ctx, r)
+}
+
+// G49: a slow check holds up those of its key, and no others.
+func TestChecksOfOneKeyWaitForEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := new(costly)
+		cfg := config(limited(t, 3))
+		cfg.Checker = c
+		post(New(cfg), "/v1/checks", `{"checks":[{"key":"a","cost":9},{"key":"a","cost":5},{"key":"b","cost":8},{"key":"a","cost":1},{"key":"b","cost":2}]}`)
+		if want := []string{"b8", "a9", "b2", "a5", "a1"}; !slices.Equal(c.order, want) {
+			t.Errorf("%v, want %v", c.order, want)
+		}
+	})
 }
 
 // Wrong checks are answered for themselves, right ones among them are counted.

@@ -47,24 +47,17 @@ func (x *exchange) read(w http.ResponseWriter, r *http.Request, bound int64) err
 	if !isJSON(r.Header.Get("Content-Type")) {
 		return &limit.InputError{Field: "Content-Type", Problem: "must be application/json"}
 	}
-	if r.ContentLength > bound {
-		return tooLarge(bound)
-	}
 	x.body.Reset()
 	_, err := x.body.ReadFrom(http.MaxBytesReader(w, r.Body, bound))
 	if _, over := errors.AsType[*http.MaxBytesError](err); over {
-		return tooLarge(bound)
+		return front.NewProblem(http.StatusRequestEntityTooLarge, "body",
+			fmt.Sprintf("body: is too large; at most %d bytes are allowed", bound))
 	}
 	if err != nil {
 		return &limit.InputError{Field: "body", Problem: "ended before its time"}
 	}
 	x.decoder.reset(&x.body)
 	return nil
-}
-
-func tooLarge(bound int64) error {
-	return front.NewProblem(http.StatusRequestEntityTooLarge, "body",
-		fmt.Sprintf("body: is too large; at most %d bytes are allowed", bound))
 }
 
 // isJSON accepts application/json and application/…+json, with any parameters.
