@@ -79,11 +79,8 @@ func (d *denyCache) find(now int64, c *owner.Call) (limit.Verdict, bool) {
 // add remembers the denial of a call that was sent and answered at the given
 // times. The owner decided in between: its wait began at sent or later.
 func (d *denyCache) add(sent, received int64, c *owner.Call, v *limit.Verdict) {
-	if v.Allowed || v.RetryAfter <= 0 || v.Reason != limit.NoReason {
-		return
-	}
 	until := sent + int64(min(v.RetryAfter, maxDenial))
-	if until <= received {
+	if v.Allowed || v.Reason != limit.NoReason || until <= received {
 		return
 	}
 	s := d.set(c.ID)

@@ -144,7 +144,7 @@ func TestDenyCacheKeepsOnlyDenialsThatEnd(t *testing.T) {
 	for what, v := range map[string]limit.Verdict{
 		"an admission":    {Allowed: true, RetryAfter: time.Second},
 		"no wait":         {},
-		"one for good":    {Reason: limit.CostExceedsLimit},
+		"one for good":    {Reason: limit.CostExceedsLimit, RetryAfter: time.Second},
 		"one out of date": {RetryAfter: 2},
 	} {
 		cache, call := newDenyCache(8), denialCall("k", rule, 1)

@@ -148,13 +148,16 @@ func TestFallbackFollowsTheRingsSize(t *testing.T) {
 }
 
 func TestFallbackPeekTakesNothing(t *testing.T) {
-	f := cutOff(t, nil)
+	f := cutOff(t, func(c *Config) { c.FallbackCapacity = 4 })
 	rule, name := tokens(t, 4), f.nameOf(t, other)
 	for range 3 {
 		v, err := f.Decide(t.Context(), &limit.Charge{Counter: name, Rule: rule, Cost: 1, Mode: limit.Peek})
 		if err != nil || !v.Allowed || v.Remaining != 1 || v.Source != limit.SourceFallback {
 			t.Errorf("peek: %+v, %v", v, err)
 		}
+	}
+	if v := f.take(t, name, rule, 1); !v.Allowed {
+		t.Errorf("take: %+v", v)
 	}
 }
 

@@ -32,8 +32,8 @@ type Peer interface {
 	Check(ctx context.Context, c *owner.Call, deadline int64) (limit.Verdict, error)
 }
 
-// Observer is told what goes wrong, and how long a hop takes. Its methods must be safe for concurrent use
-// and quick.
+// Observer is told what goes wrong, and how long a hop takes. Its methods must
+// be safe for concurrent use and quick.
 type Observer interface {
 	// ForwardFailed counts a check that no owner decided, and a refund that was
 	// lost. The reason is one of a few words: see Reason.

@@ -74,6 +74,7 @@ type witness struct {
 	mu      sync.Mutex
 	reasons map[string]int
 	active  []bool
+	hops    []time.Duration
 }
 
 func (w *witness) ForwardFailed(reason string) {
@@ -85,7 +86,11 @@ func (w *witness) ForwardFailed(reason string) {
 	w.reasons[reason]++
 }
 
-func (w *witness) Forwarded(time.Duration) {}
+func (w *witness) Forwarded(took time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.hops = append(w.hops, took)
+}
 
 func (w *witness) FallbackActive(active bool) {
 	w.mu.Lock()

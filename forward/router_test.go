@@ -182,6 +182,38 @@ func TestNotMineHintsAtUs(t *testing.T) {
 	}
 }
 
+// A denial that this node gave itself, after a hint, is not remembered: the
+// counter may be filled or refunded here behind the cache's back.
+func TestOwnDenialIsNotCached(t *testing.T) {
+	f := newFixture(t, nil)
+	var asked atomic.Int32
+	f.publish(t, map[membership.NodeID]Peer{other: failing(&NotMine{Hint: self}, &asked)})
+	rule, name := tokens(t, 1), f.nameOf(t, other)
+	for range 3 {
+		if v := f.take(t, name, rule, 1); v.Source != limit.SourceOwner {
+			t.Errorf("verdict %+v", v)
+		}
+	}
+	if len(f.witness.hops) != 0 {
+		t.Errorf("%d hops", len(f.witness.hops))
+	}
+}
+
+// The time of a hop is that of the whole search.
+func TestHopsAreTimed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.publish(t, map[membership.NodeID]Peer{other: peerFunc(func(context.Context, *owner.Call, int64) (limit.Verdict, error) {
+			time.Sleep(3 * time.Millisecond)
+			return limit.Verdict{Allowed: true}, nil
+		})})
+		f.take(t, f.nameOf(t, other), tokens(t, 1), 1)
+		if len(f.witness.hops) != 1 || f.witness.hops[0] != 3*time.Millisecond {
+			t.Errorf("hops %v", f.witness.hops)
+		}
+	})
+}
+
 // Two nodes that name each other are asked in turn, each look a wait apart, and
 // the deadline ends it. One hint in all is followed.
 func TestNotMineEndsAtTheDeadline(t *testing.T) {

@@ -144,7 +144,7 @@ func (b *batcher) take() (*peerpb.Frame, *session) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.leading = false
-	if b.link != up || len(b.queue) == 0 || b.unanswered == maxUnanswered {
+	if b.link != up || len(b.queue) == 0 {
 		return nil, nil
 	}
 	f := b.queue[0]

@@ -13,7 +13,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc"
+
 	"github.com/ringlimit/ringlimit/forward"
+	"github.com/ringlimit/ringlimit/forward/peerrpc/peerpb"
 	"github.com/ringlimit/ringlimit/limit"
 	"github.com/ringlimit/ringlimit/membership"
 	"github.com/ringlimit/ringlimit/owner"
@@ -275,19 +278,29 @@ func TestRefusedStreams(t *testing.T) {
 	}
 }
 
-// An owner that accepts the connection and says nothing is given up after the
-// connect timeout.
-func TestOwnerAcceptsAndSaysNothing(t *testing.T) {
+// silentServer takes streams and never welcomes them.
+type silentServer struct{ peerpb.UnimplementedPeerServer }
+
+func (silentServer) Checks(stream grpc.BidiStreamingServer[peerpb.Frame, peerpb.Frame]) error {
+	<-stream.Context().Done()
+	return nil
+}
+
+// An owner that takes the stream and says nothing is given up after the connect
+// timeout.
+func TestOwnerNeverWelcomes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork()
-		l := n.listen("owner:1")
-		defer l.Close()
+		s := grpc.NewServer(serverOptions()...)
+		peerpb.RegisterPeerServer(s, silentServer{})
+		go s.Serve(n.listen("owner:1"))
+		defer s.Stop()
 		peer := newPool(t, n.dial).Peer(ownerMember)
 		rule := tokens(t, 1)
 		if _, err := peer.Check(context.Background(), callOf(rule, "k", 1), within(50*time.Millisecond)); !errors.Is(err, forward.ErrTimeout) {
 			t.Errorf("at first: %v", err)
 		}
-		time.Sleep(3 * connectTimeout)
+		time.Sleep(connectTimeout)
 		if _, err := peer.Check(context.Background(), callOf(rule, "k", 1), within(50*time.Millisecond)); !errors.Is(err, forward.ErrUnreachable) {
 			t.Errorf("later: %v", err)
 		}

@@ -151,6 +151,22 @@ func TestFramesCutShort(t *testing.T) {
 	}
 }
 
+// Lengths are bounded even if the bytes are there.
+func TestTooLongFields(t *testing.T) {
+	for what, r := range map[string]record{
+		"name": {cost: 1, name: make([]byte, maxName+1)},
+		"body": {cost: 1, name: []byte("k"), body: make([]byte, maxBody+1)},
+	} {
+		if _, err := cutRecord(appendRecord(nil, &r), new(record)); !errors.Is(err, errBadFrame) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	hint := binary.AppendUvarint([]byte{byte(notMine)}, maxHint+1)
+	if _, err := cutAnswer(append(hint, make([]byte, maxHint+9)...), new(answer)); !errors.Is(err, errBadFrame) {
+		t.Errorf("hint: %v", err)
+	}
+}
+
 func TestAbsurdLengths(t *testing.T) {
 	head := append([]byte{0}, make([]byte, 8)...)
 	for _, n := range []uint64{maxName + 1, math.MaxInt64, math.MaxUint64} {
