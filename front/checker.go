@@ -17,6 +17,7 @@ import (
 // a verdict, not an error.
 type Checker interface {
 	Check(ctx context.Context, req limit.Request) (limit.Verdict, error)
-	// Refund gives req.Cost back; never more than was taken.
+	// Refund gives req.Cost back; never more than was taken. Any other error
+	// means that it could not be delivered.
 	Refund(ctx context.Context, req limit.Request) (limit.Verdict, error)
 }

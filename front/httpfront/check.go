@@ -21,7 +21,17 @@ func (s *server) check(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *server) refund(w http.ResponseWriter, r *http.Request) {
-	s.decide(w, r, refundFields, s.Checker.Refund)
+	s.decide(w, r, refundFields, s.giveRefund)
+}
+
+// giveRefund says 503 when the refund could not be delivered: that is nobody's
+// bug. It may have arrived, so the caller should not send it again.
+func (s *server) giveRefund(ctx context.Context, req limit.Request) (limit.Verdict, error) {
+	v, err := s.Checker.Refund(ctx, req)
+	if err != nil && front.ProblemOf(err).Status == http.StatusInternalServerError {
+		err = front.NewProblem(http.StatusServiceUnavailable, "", "the refund could not be delivered; it may be lost")
+	}
+	return v, err
 }
 
 func (s *server) decide(w http.ResponseWriter, r *http.Request, fields field, ask decision) {

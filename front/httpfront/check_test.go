@@ -246,13 +246,16 @@ func TestFailingChecker(t *testing.T) {
 		cfg.Checker = fails{err}
 		h := New(cfg)
 		for _, w := range []*httptest.ResponseRecorder{
-			post(h, "/v1/check", `{"key":"a"}`), post(h, "/v1/refund", `{"key":"a"}`),
+			post(h, "/v1/check", `{"key":"a"}`),
 			do(h, from("192.0.2.1:1", "GET", "/v1/authorize")),
 			do(h, from("192.0.2.1:1", "GET", "/v1/authorize?deny_status=403")),
 		} {
 			if code, body := answer(w); code != want || strings.Contains(body, "secret") {
 				t.Errorf("%v: %d %s", err, code, body)
 			}
+		}
+		if code, body := answer(post(h, "/v1/refund", `{"key":"a"}`)); code != 503 || strings.Contains(body, "secret") {
+			t.Errorf("%v: refund: %d %s", err, code, body)
 		}
 	}
 }
