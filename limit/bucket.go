@@ -157,6 +157,7 @@ func (b *bucket) look(s State, now int64) Verdict {
 	return Verdict{Limit: b.capacity, Remaining: b.remaining(d), ResetAfter: d.up()}
 }
 
+// refund may put the moment before now: then the bucket is full.
 func (b *bucket) refund(s State, now, cost int64) State {
 	d, now := b.deficit(&s, now)
 	if d == (span{}) {
@@ -167,9 +168,6 @@ func (b *bucket) refund(s State, now, cost int64) State {
 	if d.frac -= back.frac; d.frac < 0 {
 		d.ns--
 		d.frac += int64(b.den)
-	}
-	if d.ns < 0 {
-		d = span{}
 	}
 	return State{A: now + d.ns, B: d.frac, C: now}
 }

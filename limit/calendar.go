@@ -1,6 +1,9 @@
 package limit
 
-import "time"
+import (
+	"sort"
+	"time"
+)
 
 // around is the day or month that contains now in the zone, from its first
 // midnight to the next one's, as Unix nanoseconds. A day lasts 23 or 25 hours
@@ -25,21 +28,24 @@ func (c Calendar) around(now int64, zone *time.Location) (start, end int64) {
 // midnight is the first moment at which the date in the zone is y-m-d or later.
 // time.Date does not give it: where clocks go forward at midnight, there is no
 // 00:00, and Date answers 23:00 of the day before, an hour in which no window
-// would ever end.
+// would ever end. Nor does Time.ZoneBounds help to find the change of clocks: on
+// the last day of a leap year after 2037 it gives one in the past.
 func midnight(y int, m time.Month, d int, zone *time.Location) int64 {
 	utc := time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
-	t := utc.Add(-24 * time.Hour).In(zone) // earlier than midnight anywhere
-	for {
-		_, offset := t.Zone()
-		at := utc.Add(-time.Duration(offset) * time.Second)
-		_, change := t.ZoneBounds()
-		switch {
-		case !change.IsZero() && !at.Before(change):
-			t = change // midnight comes under a later offset
-		case at.Before(t):
-			return t.UnixNano() // the change itself skipped midnight
-		default:
-			return at.UnixNano()
-		}
+	ahead := func(t time.Time) time.Duration {
+		_, seconds := t.In(zone).Zone()
+		return time.Duration(seconds) * time.Second
 	}
+	// No zone is a day off UTC, so clocks change at most once between these.
+	before, after := ahead(utc.Add(-24*time.Hour)), ahead(utc.Add(24*time.Hour))
+	first, second := utc.Add(-before), utc.Add(-after)
+	if ahead(first) == before {
+		return first.UnixNano()
+	}
+	// Clocks have changed by then. If they skipped midnight, the day starts with
+	// the change, which lies between.
+	skipped := sort.Search(int(first.Sub(second)/time.Second), func(i int) bool {
+		return ahead(second.Add(time.Duration(i)*time.Second)) == after
+	})
+	return second.Add(time.Duration(skipped) * time.Second).UnixNano()
 }

@@ -2,6 +2,7 @@ package limit
 
 import (
 	"math"
+	"math/big"
 	"testing"
 	"time"
 
@@ -27,8 +28,22 @@ func TestCarryKeepsWhatWasUsed(t *testing.T) {
 		if v.Remaining < left || v.Remaining > left && !forgets {
 			t.Fatalf("%v of %d used, now %d remain of %d, want %d", used, x.rule.Capacity(), v.Remaining, to.Capacity(), left)
 		}
+		if b, ok := to.judge.(*bucket); ok {
+			checkNothingMinted(t, b, state, x.now, used)
+		}
 		checkWait(t, to, state, x.now, drawEdge(t, "cost", 1, to.Capacity(), 1, to.Capacity()))
 	})
+}
+
+// checkNothingMinted: a fraction of a unit that is used stays so too.
+func checkNothingMinted(t *rapid.T, b *bucket, s State, now int64, used *big.Rat) {
+	den := int64(b.den)
+	deficit := new(big.Rat).Add(integer(s.A-now), ratio(s.B, den))
+	got := times(deficit, ratio(den, int64(b.num)))
+	most := integer(b.capacity)
+	if want := clip(used, new(big.Rat), most); got.Cmp(want) < 0 || got.Cmp(most) > 0 {
+		t.Fatalf("%v used, carried as %v", used, got)
+	}
 }
 
 // checkWait: a refusal names the first moment that is late enough.
@@ -104,6 +119,12 @@ func TestCarryIntoAnotherWindow(t *testing.T) {
 	if v := minute.Peek(s, start+int64(time.Minute), 1); v.Remaining != 100 {
 		t.Errorf("a minute later: %s", brief(v))
 	}
+	hour := mustRule(t, Spec{Algorithm: FixedWindow, Limit: 100, Window: time.Hour})
+	now := start + int64(90*time.Second)
+	s, _ = hour.Take(State{}, now, 30)
+	if v := minute.Peek(minute.Carry(hour, s, now), now, 1); v.Remaining != 70 || v.ResetAfter != 30*time.Second {
+		t.Errorf("from an hour to a minute: %s, reset %v", brief(v), v.ResetAfter)
+	}
 	if got := minute.Carry(day, State{}, start); got.C != 0 {
 		t.Errorf("a fresh state became %+v", got)
 	}
@@ -167,4 +188,12 @@ func TestShare(t *testing.T) {
 			t.Fatalf("%+v is not a part of %+v", part, r)
 		}
 	})
+}
+
+// A part takes no longer to refill than the whole, or the time could overflow.
+func TestShareRefillsInTime(t *testing.T) {
+	r := mustRule(t, Spec{Algorithm: TokenBucket, Limit: 3, Window: MaxWindow / 100, Burst: 300})
+	if part := r.Share(2); part.Limit != 1 || part.Capacity() != 100 {
+		t.Errorf("half of 3 with a burst of 300 is %d with %d", part.Limit, part.Capacity())
+	}
 }

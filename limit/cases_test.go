@@ -282,6 +282,7 @@ func TestCases(t *testing.T) {
 		{"a refund is for the window that is open", Spec{Algorithm: FixedWindow, Limit: 3, Window: time.Minute}, `
 			0s  take 3 -> yes 0
 			60s refund 3 -> yes 3
+			59s take 1 -> no 0 in 1s
 			60s take 3 -> yes 0`},
 		{"a counter's past window keeps what it was charged", Spec{Algorithm: SlidingWindowCounter, Limit: 4, Window: time.Minute}, `
 			0s  take 4 -> yes 0

@@ -226,6 +226,22 @@ func TestVerdictIsTheModels(t *testing.T) {
 	})
 }
 
+// A log that fills, empties, wraps around and is moved keeps its order. (Drawn
+// rules are seldom asked often enough in a window.)
+func TestLogKeepsItsOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limit := rapid.SampledFrom([]int64{5, 17, 64, 300}).Draw(t, "limit")
+		x := newSubject(t, Spec{Algorithm: SlidingWindowLog, Limit: limit, Window: time.Second})
+		for range rapid.IntRange(1, 30).Draw(t, "phases") {
+			step := int64(time.Second) / rapid.Int64Range(1, 2*limit).Draw(t, "asks a window")
+			for range rapid.Int64Range(1, limit).Draw(t, "asks") {
+				x.now += step
+				x.take(t, 1)
+			}
+		}
+	})
+}
+
 // A clock that steps back mints nothing and locks nobody out: for the counter
 // time stands still, so that the verdicts are those of its latest moment.
 func TestTimeDoesNotRunBack(t *testing.T) {
