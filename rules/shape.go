@@ -2,9 +2,43 @@ package rules
 
 import (
 	"fmt"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/token"
 )
+
+// checkLines looks at the lines before the lexer does, which takes time in the
+// square of a block of text, and of the tabs in a quoted one.
+func checkLines(lines []string) (line, column int, problem string) {
+	for i, l := range lines {
+		l = strings.TrimSuffix(l, "\r")
+		indent := len(l) - len(strings.TrimLeft(l, " \t"))
+		if at := strings.IndexAny(l[indent:], "\t\r"); at >= 0 {
+			return i + 1, utf8.RuneCountInString(l[:indent+at]) + 1, "has a tab or a carriage return inside a line; use spaces"
+		}
+		if l[indent:] != "" && l[indent] != '#' && opensBlock(l) {
+			return i + 1, indent + 1, "has a block of text (| or >); a rule has none: write the value into its line"
+		}
+	}
+	return 0, 0, ""
+}
+
+// opensBlock reports whether the line may end with the header of a block, such
+// as |, >- or |2, with or without a comment.
+func opensBlock(line string) bool {
+	for {
+		s := strings.TrimRight(strings.TrimRight(line, " "), "+-0123456789")
+		if head, ok := strings.CutSuffix(strings.ReplaceAll(s[max(len(s)-2, 0):], ">", "|"), "|"); ok && (head == "" || head == " ") {
+			return true
+		}
+		i := strings.LastIndex(line, " #")
+		if i < 0 {
+			return false
+		}
+		line = line[:i]
+	}
+}
 
 // shape follows the nesting of a file's tokens.
 type shape struct {

@@ -32,6 +32,10 @@ func (r *reader) parseYAML(data []byte) ast.Node {
 		r.report(token.New("", "", &token.Position{Line: line, Column: column}), "", "is not UTF-8 here")
 		return nil
 	}
+	if line, column, problem := checkLines(r.lines); problem != "" {
+		r.report(token.New("", "", &token.Position{Line: line, Column: column}), "", "%s", problem)
+		return nil
+	}
 	tokens := lexer.Tokenize(text)
 	if at, problem := checkShape(tokens); problem != "" {
 		r.report(at, "", "%s", problem)
