@@ -35,11 +35,9 @@ func (n *Node) charge(ctx context.Context, req Request, mode limit.Mode) (Verdic
 	if err != nil {
 		return Verdict{}, err
 	}
-	switch {
-	case match.Rule == nil:
-		return Verdict{Allowed: true}, nil
-	case match.Missing != "":
-		return Verdict{Rule: match.Rule, Reason: limit.MissingDimension, Limit: match.Rule.Capacity()}, nil
+	if v, settled := settled(match); settled {
+		n.metrics.decided(&v)
+		return v, nil
 	}
 	s.name = match.Counter
 	s.charge = limit.Charge{Counter: match.Counter, Rule: match.Rule, Cost: req.Units(), Mode: mode}
@@ -68,10 +66,22 @@ func (n *Node) match(req *Request, buf []byte) (rules.Match, error) {
 	return n.rules.Match(req, buf)
 }
 
+// settled is the verdict of a match that leaves no counter to ask: no rule
+// applies, or the request lacks what the rule counts by.
+func settled(m rules.Match) (v Verdict, ok bool) {
+	switch {
+	case m.Rule == nil:
+		return Verdict{Allowed: true}, true
+	case m.Missing != "":
+		return Verdict{Rule: m.Rule, Reason: limit.MissingDimension, Limit: m.Rule.Capacity()}, true
+	}
+	return Verdict{}, false
+}
+
 // Location says where a request's counter lives and what is left of it.
 type Location struct {
 	Partition int
-	Owner     membership.NodeID // empty while no node serves
+	Owner     membership.NodeID // empty while no node serves, and when there is no counter
 	Verdict   Verdict           // of a peek; Verdict.Rule is nil when no rule matches
 }
 
@@ -79,8 +89,11 @@ type Location struct {
 // taking anything.
 func (n *Node) Locate(ctx context.Context, req Request) (Location, error) {
 	match, err := n.match(&req, nil)
-	if err != nil || match.Rule == nil || match.Missing != "" {
+	if err != nil {
 		return Location{}, err
+	}
+	if v, settled := settled(match); settled {
+		return Location{Verdict: v}, nil
 	}
 	partition, id, _ := n.router.Locate(match.Counter)
 	v, err := n.router.Decide(ctx, &limit.Charge{Counter: match.Counter, Rule: match.Rule, Cost: req.Units(), Mode: limit.Peek})

@@ -145,12 +145,11 @@ func (c Config) validAddress(field, address string) error {
 
 // advertised is how others reach what this node has bound to.
 func (c Config) advertised(bound net.Addr) string {
-	host, port, err := net.SplitHostPort(bound.String())
+	_, port, err := net.SplitHostPort(bound.String())
 	if err != nil || c.Advertise == "" {
 		return bound.String()
 	}
-	host = c.Advertise
-	return net.JoinHostPort(host, port)
+	return net.JoinHostPort(c.Advertise, port)
 }
 
 // self is the node's own record, before it serves.

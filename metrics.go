@@ -38,7 +38,7 @@ func newMetrics(n *Node) *metrics {
 		checks: make(map[*limit.Rule]*ruleChecks),
 		vec: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ringlimit_checks_total",
-			Help: "Checks by rule (tier/name), verdict (allowed, denied) and who decided: owner (this node), forwarded (the owner, one hop away), deny_cache, fallback.",
+			Help: "Checks by rule (tier/name), verdict (allowed, denied) and who decided: owner (this node), forwarded (the owner, one hop away), deny_cache, fallback; empty when the request lacked what the rule counts by.",
 		}, []string{"rule", "verdict", "source"}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "ringlimit_check_duration_seconds",
@@ -110,8 +110,12 @@ func (m *metrics) unregister() {
 	m.registered = nil
 }
 
-// decided counts a verdict.
+// decided counts a verdict. A request that no rule matches is not limited, and
+// not counted.
 func (m *metrics) decided(v *Verdict) {
+	if v.Rule == nil {
+		return
+	}
 	outcome := denied
 	if v.Allowed {
 		outcome = allowed

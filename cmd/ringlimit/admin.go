@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/ringlimit/ringlimit/front/adminfront"
+	"github.com/ringlimit/ringlimit/front/httpfront"
 	"github.com/ringlimit/ringlimit/limit"
 	"github.com/ringlimit/ringlimit/membership"
 )
@@ -24,12 +25,15 @@ func newRegistry() *prometheus.Registry {
 	return r
 }
 
-func adminHandler(s *standIn, r *prometheus.Registry) http.Handler {
-	return adminfront.New(admin{s}, promhttp.HandlerFor(r, promhttp.HandlerOpts{Registry: r}))
+func adminHandler(s *standIn, identity *httpfront.Identity, r *prometheus.Registry) http.Handler {
+	return adminfront.New(admin{s, identity}, promhttp.HandlerFor(r, promhttp.HandlerOpts{Registry: r}))
 }
 
 // admin shows a node, once there is one, to the admin door.
-type admin struct{ *standIn }
+type admin struct {
+	*standIn
+	identity *httpfront.Identity
+}
 
 // Members is adminfront.Cluster's.
 func (a admin) Members() []adminfront.Member {
@@ -61,6 +65,7 @@ func (a admin) Locate(ctx context.Context, req limit.Request) (adminfront.Locati
 	if err != nil {
 		return adminfront.Location{}, err
 	}
+	req.IP = a.identity.Network(req.IP) // as the HTTP door counts it
 	at, err := n.Locate(ctx, req)
 	return adminfront.Location{Partition: at.Partition, Owner: string(at.Owner), Verdict: at.Verdict}, err
 }

@@ -108,7 +108,7 @@ func (i *instance) open() (*running, error) {
 	})
 	r.servers = []server{
 		newHTTPServer(doors.http, api, writeTimeout, i.log),
-		newHTTPServer(doors.admin, adminHandler(r.stand, r.registry), profileTimeout, i.log),
+		newHTTPServer(doors.admin, adminHandler(r.stand, i.identity, r.registry), profileTimeout, i.log),
 		r.health,
 	}
 	return r, nil
