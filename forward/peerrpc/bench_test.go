@@ -56,6 +56,8 @@ func BenchmarkChecks(b *testing.B) {
 			b.ReportMetric(t.rate()/s.rate(), "tcp/stream-x")
 			if callers == 1 {
 				b.ReportMetric(s.p50(), "p50-ns")
+				b.ReportMetric(u.p50(), "unary-p50-ns")
+				b.ReportMetric(t.p50(), "tcp-p50-ns")
 				b.ReportMetric(s.p50()/u.p50(), "p50-x")
 			}
 		})
@@ -202,22 +204,19 @@ func tcpAsker(b *testing.B, rule *limit.Rule) asker {
 			(&bareStream{conn: conn}).Send(&peerpb.Frame{Id: f.Id, Records: decide(f.Records)})
 		})
 	}()
-	conn, err := net.Dial("tcp", l.Addr().String())
+	dialled, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { conn.Close() })
+	b.Cleanup(func() { dialled.Close() })
 	batch := newBatcher(wall, func(time.Duration) {})
-	batch.start(&session{stream: &bareStream{conn: conn}})
-	go eachFrame(conn, func(f *peerpb.Frame) { batch.answer(f) })
-	c := &conn2{batch: batch}
-	return func(name []byte) error { return c.ask(&record{rule: rule.ID(), cost: 1, name: name}) }
-}
-
-type conn2 struct{ batch *batcher }
-
-func (c *conn2) ask(r *record) error {
-	return (&conn{batch: c.batch}).ask(context.Background(), r, wall()+int64(5*time.Second)).err
+	batch.start(&session{stream: &bareStream{conn: dialled}})
+	go eachFrame(dialled, func(f *peerpb.Frame) { batch.answer(f) })
+	c := &conn{batch: batch}
+	return func(name []byte) error {
+		r := record{rule: rule.ID(), cost: 1, name: name}
+		return c.ask(context.Background(), &r, wall()+int64(5*time.Second)).err
+	}
 }
 
 type bareStream struct {

@@ -1,0 +1,48 @@
+package peerrpc
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ringlimit/ringlimit/forward"
+	"github.com/ringlimit/ringlimit/membership"
+)
+
+func TestPoolKeepsReplacesAndDropsPeers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t, holding(testPartitions))
+		if p.pool.Peer(ownerMember) != p.peer {
+			t.Error("another connection to the same member")
+		}
+		later := ownerMember
+		later.Boot++
+		again := p.pool.Peer(later)
+		if again == p.peer {
+			t.Error("the same connection to another run")
+		}
+		if _, err := p.check(tokens(t, 1), "k", 1, time.Second); !errors.Is(err, forward.ErrUnreachable) {
+			t.Errorf("over the replaced connection: %v", err)
+		}
+		moved := later
+		moved.Peer = "owner:2"
+		if p.pool.Peer(moved) == again {
+			t.Error("the same connection to another address")
+		}
+		last := p.pool.Peer(later)
+		p.pool.Retain(membership.NewView([]membership.Member{later, {ID: "x"}}))
+		if _, err := last.Check(context.Background(), callOf(tokens(t, 1), "k", 1), within(time.Second)); err != nil {
+			t.Errorf("a member in the view: %v", err)
+		}
+		p.pool.Retain(membership.NewView(nil))
+		if _, err := last.Check(context.Background(), callOf(tokens(t, 1), "k", 1), within(time.Second)); !errors.Is(err, forward.ErrUnreachable) {
+			t.Errorf("a member that is gone: %v", err)
+		}
+		p.pool.Close()
+		if _, err := p.pool.Peer(later).Check(context.Background(), callOf(tokens(t, 1), "k", 1), within(time.Second)); !errors.Is(err, forward.ErrUnreachable) {
+			t.Errorf("from a closed pool: %v", err)
+		}
+	})
+}
