@@ -40,8 +40,10 @@ func ParseAlgorithm(name string) (Algorithm, error) {
 	return 0, &SpecError{"algorithm", strconv.Quote(name) + " is unknown; use token_bucket, leaky_bucket, fixed_window, sliding_window_log or sliding_window_counter"}
 }
 
+// MarshalText is String, for JSON.
 func (a Algorithm) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
+// UnmarshalText is ParseAlgorithm, for JSON.
 func (a *Algorithm) UnmarshalText(text []byte) (err error) {
 	*a, err = ParseAlgorithm(string(text))
 	return err
@@ -77,8 +79,10 @@ func ParseCalendar(name string) (Calendar, error) {
 	return 0, &SpecError{"window", strconv.Quote(name) + " is unknown; use day, month or a duration such as 60s"}
 }
 
+// MarshalText is String, for JSON.
 func (c Calendar) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
+// UnmarshalText is ParseCalendar, for JSON.
 func (c *Calendar) UnmarshalText(text []byte) (err error) {
 	*c, err = ParseCalendar(string(text))
 	return err

@@ -64,3 +64,63 @@ func TestC22C23StepOfTheWallClock(t *testing.T) {
 		}
 	})
 }
+
+// B20: golang/go#71360. Callers who read their clock a while ago get no more
+// admitted than there would be without them, and take it from nobody.
+func TestB20StaleCallers(t *testing.T) {
+	for _, a := range algorithms() {
+		r := mustRule(t, per(a, 10, time.Second))
+		honest := admittedIn3s(r, 0)
+		mixed := admittedIn3s(r, 0, 700*time.Millisecond, 0, time.Minute)
+		if mixed != honest || honest > 10+30 {
+			t.Errorf("%v: %d admitted, %d without stale callers", a, mixed, honest)
+		}
+	}
+}
+
+// admittedIn3s counts what gets in when callers ask each millisecond, each with
+// a clock that is so late.
+func admittedIn3s(r *Rule, late ...time.Duration) (admitted int) {
+	var s State
+	for i := range int64(3000) {
+		for _, stale := range late {
+			var v Verdict
+			if s, v = r.Take(s, start+i*int64(time.Millisecond)-int64(stale), 1); v.Allowed {
+				admitted++
+			}
+		}
+	}
+	return admitted
+}
+
+// C22: kura#2581. The clock steps back by an hour: for a counter time stands
+// still, so nobody waits for longer than a normal refill, and nothing is minted.
+func TestC22ClockStepsBack(t *testing.T) {
+	for _, a := range algorithms() {
+		r := mustRule(t, per(a, 10, 10*time.Second))
+		s, _ := r.Take(State{}, start, 9)
+		back := start - int64(time.Hour)
+		s, v := r.Take(s, back, 1)
+		if brief(v) != "yes 0" {
+			t.Errorf("%v an hour ago: %s, want the last one", a, brief(v))
+		}
+		if _, v = r.Take(s, back, 1); v.Allowed || v.Remaining != 0 || v.RetryAfter > 20*time.Second {
+			t.Errorf("%v an hour ago, all used: %s", a, brief(v))
+		}
+	}
+}
+
+// C23: the clock jumps ahead by an hour: one full budget, no more.
+func TestC23ClockJumpsAhead(t *testing.T) {
+	for _, a := range algorithms() {
+		r := mustRule(t, per(a, 10, 10*time.Second))
+		s, _ := r.Take(State{}, start, 10)
+		s, v := r.Take(s, start+int64(time.Hour), 10)
+		if brief(v) != "yes 0" {
+			t.Errorf("%v an hour ahead: %s, want ten", a, brief(v))
+		}
+		if _, v = r.Take(s, start+int64(time.Hour), 1); v.Allowed {
+			t.Errorf("%v an hour ahead: the eleventh got in", a)
+		}
+	}
+}
