@@ -86,7 +86,7 @@ func timed(n int, f func(i int)) time.Duration {
 }
 
 func firstRule(n *Node) *limit.Rule {
-	for r := range n.ruleset() {
+	for r := range n.cfg.Rules.Rules() {
 		return r
 	}
 	return nil

@@ -2,7 +2,6 @@ package ringlimit
 
 import (
 	"context"
-	"iter"
 
 	"github.com/ringlimit/ringlimit/limit"
 	"github.com/ringlimit/ringlimit/membership"
@@ -60,10 +59,7 @@ func (n *Node) match(req *Request, buf []byte) (rules.Match, error) {
 	if err := req.Validate(); err != nil {
 		return rules.Match{}, err
 	}
-	if n.rules == nil {
-		return rules.Match{}, nil
-	}
-	return n.rules.Match(req, buf)
+	return n.cfg.Rules.Match(req, buf)
 }
 
 // settled is the verdict of a match that leaves no counter to ask: no rule
@@ -101,26 +97,8 @@ func (n *Node) Locate(ctx context.Context, req Request) (Location, error) {
 }
 
 // LimitsJSON is the rules in force, as GET /v1/limits shows them.
-func (n *Node) LimitsJSON() []byte {
-	if n.rules == nil {
-		return []byte(`{"tiers":{}}`)
-	}
-	return n.rules.LimitsJSON()
-}
+func (n *Node) LimitsJSON() []byte { return n.cfg.Rules.LimitsJSON() }
 
 // TierJSON is the rules of one tier, as GET /v1/limits/{tier} shows them; false
 // when there is no such tier.
-func (n *Node) TierJSON(tier string) ([]byte, bool) {
-	if n.rules == nil {
-		return nil, false
-	}
-	return n.rules.TierJSON(tier)
-}
-
-// ruleset yields every rule in force.
-func (n *Node) ruleset() iter.Seq[*limit.Rule] {
-	if n.rules == nil {
-		return func(func(*limit.Rule) bool) {}
-	}
-	return n.rules.Rules()
-}
+func (n *Node) TierJSON(tier string) ([]byte, bool) { return n.cfg.Rules.TierJSON(tier) }

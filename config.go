@@ -88,6 +88,7 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.JoinTimeout, 10*time.Second)
 	setDefault(&c.Memory, 1<<30)
 	setDefault(&c.Deadline, 50*time.Millisecond)
+	setDefault(&c.Rules, new(rules.Set))
 	setDefault(&c.Logger, slog.New(slog.DiscardHandler))
 	if c.listen == nil {
 		c.listen = net.Listen

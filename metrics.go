@@ -55,7 +55,7 @@ func newMetrics(n *Node) *metrics {
 		}),
 		gauges: n.gauges(),
 	}
-	for r := range n.ruleset() {
+	for r := range n.cfg.Rules.Rules() {
 		m.checks[r] = m.resolve(r)
 	}
 	return m

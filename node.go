@@ -18,7 +18,6 @@ import (
 	"github.com/ringlimit/ringlimit/membership/gossip"
 	"github.com/ringlimit/ringlimit/owner"
 	"github.com/ringlimit/ringlimit/ring"
-	"github.com/ringlimit/ringlimit/rules"
 )
 
 // Request is one check; see [limit.Request].
@@ -36,7 +35,6 @@ type Node struct {
 	params ring.Params
 	ring   *ring.Ring // the latest one; follow's alone
 
-	rules    *rules.Set
 	table    *owner.Table
 	fallback *owner.Table
 	router   *forward.Router
@@ -104,7 +102,6 @@ func newNode(cfg Config, secrets keys) (*Node, error) {
 		clock:   limit.NewClock(),
 		params:  ring.Defaults(),
 		ring:    nobody,
-		rules:   cfg.Rules,
 		serving: make(chan struct{}),
 		scratch: sync.Pool{New: func() any { return new(scratch) }},
 	}
@@ -139,7 +136,7 @@ func newNode(cfg Config, secrets keys) (*Node, error) {
 		Now:       n.clock.Now,
 		Logger:    cfg.Logger,
 	})
-	for r := range n.ruleset() {
+	for r := range cfg.Rules.Rules() {
 		n.table.Learn(r)
 	}
 	n.router.Publish(nobody, n.peerIn(membership.View{}))

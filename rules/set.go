@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -74,7 +75,7 @@ func (s *Set) Match(req *limit.Request, buf []byte) (Match, error) {
 }
 
 func (s *Set) unknownTier(name string) error {
-	return &limit.InputError{Field: "tier", Problem: fmt.Sprintf("%q is unknown; %s", clip(name, maxNameBytes), s.known)}
+	return &limit.InputError{Field: "tier", Problem: fmt.Sprintf("%q is unknown; %s", clip(name, maxNameBytes), cmp.Or(s.known, "there are no tiers"))}
 }
 
 // search is one run of Match.

@@ -22,7 +22,7 @@ type instance struct {
 	name     string
 	secret   []byte
 	identity *httpfront.Identity
-	rules    *rules.Set // nil: every request is allowed
+	rules    *rules.Set
 	log      *slog.Logger
 	// notice is how long /readyz says 503 before the doors close, so that a load
 	// balancer sees it and sends no more.
@@ -46,7 +46,7 @@ func newInstance(s *settings, log *slog.Logger) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := &instance{settings: s, name: name, secret: secret, identity: identity, log: log.With("node", name)}
+	i := &instance{settings: s, name: name, secret: secret, identity: identity, rules: new(rules.Set), log: log.With("node", name)}
 	if s.rules == "" {
 		i.log.Warn("there are no rules: every request is allowed")
 		return i, nil
@@ -95,13 +95,13 @@ func (i *instance) open() (*running, error) {
 	r := &running{
 		instance: i,
 		doors:    doors,
-		stand:    &standIn{rules: i.rules},
+		stand:    &standIn{},
 		registry: newRegistry(),
 		health:   newGRPCServer(doors.grpc),
 	}
 	api := httpfront.New(httpfront.Config{
 		Checker:  r.stand,
-		Limits:   r.stand,
+		Limits:   i.rules,
 		Ready:    r.stand.ready,
 		Identity: i.identity,
 		Logger:   i.log,

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	_ "time/tzdata" // rules name time zones; a small container may have none
 )
 
 func main() { os.Exit(process()) }

@@ -9,7 +9,6 @@ import (
 	"github.com/ringlimit/ringlimit"
 	"github.com/ringlimit/ringlimit/front"
 	"github.com/ringlimit/ringlimit/limit"
-	"github.com/ringlimit/ringlimit/rules"
 )
 
 // standIn is a node to its doors, which open before it: while it joins, probes
@@ -17,7 +16,6 @@ import (
 type standIn struct {
 	node     atomic.Pointer[ringlimit.Node]
 	draining atomic.Bool
-	rules    *rules.Set // nil: none
 }
 
 var (
@@ -60,20 +58,4 @@ func (s *standIn) Refund(ctx context.Context, req limit.Request) (limit.Verdict,
 		return limit.Verdict{}, err
 	}
 	return n.Refund(ctx, req)
-}
-
-// LimitsJSON is httpfront.Limits'.
-func (s *standIn) LimitsJSON() []byte {
-	if s.rules == nil {
-		return []byte(`{"tiers":{}}`)
-	}
-	return s.rules.LimitsJSON()
-}
-
-// TierJSON is httpfront.Limits'.
-func (s *standIn) TierJSON(tier string) ([]byte, bool) {
-	if s.rules == nil {
-		return nil, false
-	}
-	return s.rules.TierJSON(tier)
 }
