@@ -40,7 +40,7 @@ func BenchmarkChecks(b *testing.B) {
 			stream, unary, tcp := streamAsker(b, rule), unaryAsker(b, rule), tcpAsker(b, rule)
 			var s, u, t run
 			// In turns, so that a noisy neighbour slows all of them.
-			const turns = 4
+			const turns = 20
 			b.ResetTimer()
 			for range turns {
 				s.add(measure(b, callers, b.N/turns+1, stream))
