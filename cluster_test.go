@@ -71,7 +71,10 @@ func agree(nodes []*Node) bool {
 	return true
 }
 
-// stop ends the nodes, the last started first.
+// lingering is longer than what memberlist starts outlives its Shutdown.
+const lingering = 10 * time.Second
+
+// stop ends the nodes, the last started first, and waits until a bubble can end.
 func stop(t *testing.T, nodes ...*Node) {
 	t.Helper()
 	for i := len(nodes) - 1; i >= 0; i-- {
@@ -81,6 +84,7 @@ func stop(t *testing.T, nodes ...*Node) {
 		}
 		cancel()
 	}
+	time.Sleep(lingering)
 }
 
 func check(t *testing.T, n *Node, req Request) Verdict {
