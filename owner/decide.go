@@ -37,23 +37,11 @@ func (t *Table) decide(p *partition, now int64, c *Call, v *limit.Verdict) error
 		return nil
 	}
 	state := p.state(s, rule)
-	apply(rule, &state, now, c, v)
+	rule.Apply(c.Mode, &state, v, now, c.Cost)
 	if c.Mode != limit.Peek {
 		t.keep(p, s, logOf(s, rule), rule, &state)
 	}
 	return nil
-}
-
-// apply lets the rule do what the call asks for.
-func apply(rule *limit.Rule, s *limit.State, now int64, c *Call, v *limit.Verdict) {
-	switch c.Mode {
-	case limit.Peek:
-		*v = rule.Peek(*s, now, c.Cost)
-	case limit.Refund:
-		*s, *v = rule.Refund(*s, now, c.Cost)
-	default:
-		*s, *v = rule.Take(*s, now, c.Cost)
-	}
 }
 
 // carried answers a call under another rule than the counter's last one. The
@@ -61,7 +49,7 @@ func apply(rule *limit.Rule, s *limit.State, now int64, c *Call, v *limit.Verdic
 // means what it says.
 func (t *Table) carried(p *partition, now int64, s *slot, old *limit.Rule, c *Call, v *limit.Verdict) {
 	state := c.Rule.Carry(old, p.state(s, old), now)
-	apply(c.Rule, &state, now, c, v)
+	c.Rule.Apply(c.Mode, &state, v, now, c.Cost)
 	if c.Mode == limit.Peek {
 		return
 	}
@@ -91,7 +79,7 @@ func same(a, b []limit.Stamp) bool {
 // admitted creates it: whatever else is asked, it would equal a fresh one.
 func (t *Table) first(p *partition, now int64, c *Call, v *limit.Verdict) error {
 	var state limit.State
-	apply(c.Rule, &state, now, c, v)
+	c.Rule.Apply(c.Mode, &state, v, now, c.Cost)
 	if c.Mode != limit.Take || !v.Allowed {
 		return nil
 	}
