@@ -33,23 +33,23 @@ func appendPart[T string | []byte](dst []byte, part T) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(part))), part...)
 }
 
-// appendValue appends the request's value of the dimension. It reports false
+// appendValue appends the request's value of one of the rule's dimensions. It reports false
 // when the request has none: then there is no counter, for a shared one would
 // let strangers use up each other's budget. A value that is there but empty is
 // a value.
-func (d *dimension) appendValue(dst []byte, req *limit.Request, rt *route, pattern string) ([]byte, bool) {
+func (q *search) appendValue(dst []byte, r *rule, d *dimension) ([]byte, bool) {
 	switch d.kind {
 	case byClient:
-		return appendPart(dst, req.Key), req.Key != ""
+		return appendPart(dst, q.req.Key), q.req.Key != ""
 	case byIP:
-		return appendAddr(dst, req.IP), req.IP.IsValid()
+		return appendAddr(dst, q.req.IP), q.req.IP.IsValid()
 	case byRoute:
-		if pattern != "" {
-			return appendPart(dst, pattern), true
+		if r.pattern != "" {
+			return appendPart(dst, r.pattern), true
 		}
-		return rt.appendPart(dst), req.Route != ""
+		return q.parsedRoute().appendPart(dst), q.req.Route != ""
 	default:
-		value, ok := req.Attributes[d.attribute]
+		value, ok := q.req.Attributes[d.attribute]
 		return appendPart(dst, value), ok
 	}
 }

@@ -64,7 +64,7 @@ func (s *Set) Match(req *limit.Request, buf []byte) (Match, error) {
 			return Match{}, s.unknownTier(req.Tier)
 		}
 	}
-	q := search{req: req, route: parseRoute(req.Route), buf: buf[:0]}
+	q := search{req: req, buf: buf[:0]}
 	if own != nil && q.tier(own) {
 		return q.match, nil
 	}
@@ -81,28 +81,40 @@ func (s *Set) unknownTier(name string) error {
 // search is one run of Match.
 type search struct {
 	req   *limit.Request
-	route route
+	read  bool  // route was read
+	route route // of req, once a rule wants to know it
 	buf   []byte
 	match Match
 }
 
+func (q *search) parsedRoute() *route {
+	if !q.read {
+		q.read, q.route = true, parseRoute(q.req.Route)
+	}
+	return &q.route
+}
+
 // tier tries the tier's rules, the most specific pattern first.
 func (q *search) tier(t *tier) bool {
-	if q.route.http {
-		if t.paths != nil && q.paths(t.paths) {
-			return true
-		}
-	} else if q.try(t.names[q.route.path]) {
-		return true
+	return q.patterns(t) || q.try(t.every) || q.try(t.plain)
+}
+
+// patterns tries the rules for a path or a route's name.
+func (q *search) patterns(t *tier) bool {
+	switch {
+	case t.paths == nil && len(t.names) == 0:
+		return false
+	case !q.parsedRoute().http:
+		return q.try(t.names[q.route.path])
 	}
-	return q.try(t.every) || q.try(t.plain)
+	return t.paths != nil && q.paths(t.paths)
 }
 
 // try takes the first rule that can judge the request. A rule whose dimension
 // is missing either decides by that, or is passed over.
 func (q *search) try(rules []*rule) bool {
 	for _, r := range rules {
-		counter, missing := r.counter(q.buf, q.req, &q.route)
+		counter, missing := q.counter(r)
 		switch {
 		case missing == "":
 			q.match = Match{Rule: r.Rule, Counter: counter}
@@ -117,11 +129,11 @@ func (q *search) try(rules []*rule) bool {
 
 // counter names the rule's counter for the request, or the dimension that the
 // request lacks.
-func (r *rule) counter(buf []byte, req *limit.Request, rt *route) (name []byte, missing string) {
-	name = append(buf, r.prefix...)
+func (q *search) counter(r *rule) (name []byte, missing string) {
+	name = append(q.buf, r.prefix...)
 	for i := range r.by {
 		var ok bool
-		if name, ok = r.by[i].appendValue(name, req, rt, r.pattern); !ok {
+		if name, ok = q.appendValue(name, r, &r.by[i]); !ok {
 			return nil, r.by[i].label
 		}
 	}
