@@ -5,6 +5,7 @@ import (
 
 	"github.com/ringlimit/ringlimit/limit"
 	"github.com/ringlimit/ringlimit/membership"
+	"github.com/ringlimit/ringlimit/owner"
 	"github.com/ringlimit/ringlimit/rules"
 )
 
@@ -39,17 +40,17 @@ func (n *Node) charge(ctx context.Context, req Request, mode limit.Mode) (Verdic
 		return v, nil
 	}
 	s.name = match.Counter
-	s.charge = limit.Charge{Counter: match.Counter, Rule: match.Rule, Cost: req.Units(), Mode: mode}
-	v, err := n.router.Decide(ctx, &s.charge)
-	if err == nil {
-		n.metrics.decided(&v)
+	s.call.Charge = limit.Charge{Counter: match.Counter, Rule: match.Rule, Cost: s.req.Units(), Mode: mode}
+	if err := n.router.Decide(ctx, &s.call, &s.verdict); err != nil {
+		return Verdict{}, err
 	}
-	return v, err
+	n.metrics.decided(&s.verdict)
+	return s.verdict, nil
 }
 
 // release keeps the name's room and lets go of what is the caller's.
 func (n *Node) release(s *scratch) {
-	s.req, s.charge = Request{}, limit.Charge{}
+	s.req, s.call.Charge, s.verdict.Rule = Request{}, limit.Charge{}, nil
 	n.scratch.Put(s)
 }
 
@@ -92,8 +93,11 @@ func (n *Node) Locate(ctx context.Context, req Request) (Location, error) {
 		return Location{Verdict: v}, nil
 	}
 	partition, id, _ := n.router.Locate(match.Counter)
-	v, err := n.router.Decide(ctx, &limit.Charge{Counter: match.Counter, Rule: match.Rule, Cost: req.Units(), Mode: limit.Peek})
-	return Location{Partition: partition, Owner: id, Verdict: v}, err
+	at := Location{Partition: partition, Owner: id}
+	err = n.router.Decide(ctx, &owner.Call{Charge: limit.Charge{
+		Counter: match.Counter, Rule: match.Rule, Cost: req.Units(), Mode: limit.Peek,
+	}}, &at.Verdict)
+	return at, err
 }
 
 // LimitsJSON is the rules in force, as GET /v1/limits shows them.

@@ -58,9 +58,10 @@ type Node struct {
 // scratch is what one check needs while it runs; pooled, so that a check on a
 // counter of this node allocates nothing.
 type scratch struct {
-	req    Request
-	name   []byte
-	charge limit.Charge
+	req     Request
+	name    []byte
+	call    owner.Call
+	verdict Verdict
 }
 
 // Start opens the node's listeners, joins the cluster and returns once checks

@@ -19,15 +19,16 @@ func BenchmarkDecideHere(b *testing.B) {
 	call := owner.Call{ID: owner.Seed(1).ID(ch.Counter), Charge: ch}
 	call.Partition, _ = f.routes.Load().locate(call.ID.Hi)
 	b.ReportAllocs()
+	var v limit.Verdict
 	for b.Loop() {
-		if _, err := f.Decide(context.Background(), &ch); err != nil {
+		if err := f.Router.Decide(context.Background(), &call, &v); err != nil {
 			b.Fatal(err)
 		}
 	}
 	routed := b.Elapsed()
 	start := time.Now()
 	for range b.N {
-		if _, err := f.local.Decide(f.cfg.Now(), &call); err != nil {
+		if err := f.local.Decide(f.cfg.Now(), &call, &v); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -44,9 +45,10 @@ func BenchmarkDenyCache(b *testing.B) {
 	name, rule := f.nameOf(b, other), tokens(b, 1)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
-		ch := limit.Charge{Counter: name, Rule: rule, Cost: 1}
+		call := owner.Call{Charge: limit.Charge{Counter: name, Rule: rule, Cost: 1}}
+		var v limit.Verdict
 		for pb.Next() {
-			if v, err := f.Decide(context.Background(), &ch); err != nil || v.Allowed {
+			if err := f.Router.Decide(context.Background(), &call, &v); err != nil || v.Allowed {
 				b.Errorf("%+v, %v", v, err)
 				return
 			}

@@ -61,19 +61,20 @@ func newDenyCache(size int) *denyCache {
 // of each peer.
 func (d *denyCache) set(id owner.ID) *denySet { return &d.sets[id.Lo>>d.shift] }
 
-// find answers a call that is certain to be denied.
-func (d *denyCache) find(now int64, c *owner.Call) (limit.Verdict, bool) {
+// find answers a call into v if it is certain to be denied.
+func (d *denyCache) find(now int64, c *owner.Call, v *limit.Verdict) bool {
 	s := d.set(c.ID)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.entry(c)
 	if e == nil || now >= e.until {
-		return limit.Verdict{}, false
+		return false
 	}
-	return limit.Verdict{
+	*v = limit.Verdict{
 		Source: limit.SourceDenyCache, Limit: e.limit, Remaining: e.remaining,
 		RetryAfter: time.Duration(e.retryAt - now), ResetAfter: time.Duration(e.resetAt - now),
-	}, true
+	}
+	return true
 }
 
 // add remembers the denial of a call that was sent and answered at the given

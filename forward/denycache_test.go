@@ -49,7 +49,7 @@ func TestLawDenyCacheNeverRefusesWhatTheOwnerAdmits(t *testing.T) {
 				state, _ = rule.Take(state, now, cost)
 				continue
 			}
-			if v, ok := cache.find(now, call); ok {
+			if v, ok := find(cache, now, call); ok {
 				checkDenial(t, rule, state, now, cost, v)
 				continue
 			}
@@ -88,7 +88,7 @@ func TestLawDenyCacheNamesAWaitThatIsEnough(t *testing.T) {
 		sent := now - rapid.Int64Range(0, int64(time.Millisecond)).Draw(t, "there")
 		cache.add(sent, now+rapid.Int64Range(0, int64(time.Millisecond)).Draw(t, "back"), call, &v)
 		now += rapid.Int64Range(0, int64(v.RetryAfter)).Draw(t, "later")
-		if cached, ok := cache.find(now, call); ok && !rule.Peek(state, now+int64(cached.RetryAfter), cost).Allowed {
+		if cached, ok := find(cache, now, call); ok && !rule.Peek(state, now+int64(cached.RetryAfter), cost).Allowed {
 			t.Fatalf("told to wait %v, and still denied", cached.RetryAfter)
 		}
 	})
@@ -103,12 +103,12 @@ func remember(t *testing.T, wait time.Duration) (*denyCache, *limit.Rule) {
 
 func TestDenyCacheCountsFromSent(t *testing.T) {
 	cache, rule := remember(t, 100)
-	v, ok := cache.find(99, denialCall("k", rule, 5))
+	v, ok := find(cache, 99, denialCall("k", rule, 5))
 	want := limit.Verdict{Source: limit.SourceDenyCache, Limit: 10, Remaining: 4, RetryAfter: 3, ResetAfter: 103}
 	if !ok || v != want {
 		t.Errorf("at 99: %+v, %v", v, ok)
 	}
-	if _, ok := cache.find(100, denialCall("k", rule, 5)); ok {
+	if _, ok := find(cache, 100, denialCall("k", rule, 5)); ok {
 		t.Error("at 100 it is no longer certain")
 	}
 }
@@ -116,11 +116,11 @@ func TestDenyCacheCountsFromSent(t *testing.T) {
 func TestDenyCacheBelievesFiveSeconds(t *testing.T) {
 	cache, rule := remember(t, time.Hour)
 	call := denialCall("k", rule, 5)
-	v, ok := cache.find(int64(maxDenial)-1, call)
+	v, ok := find(cache, int64(maxDenial)-1, call)
 	if want := time.Hour - maxDenial + 3; !ok || v.RetryAfter != want {
 		t.Errorf("just before: %v, %v; want %v", v.RetryAfter, ok, want)
 	}
-	if _, ok := cache.find(int64(maxDenial), call); ok {
+	if _, ok := find(cache, int64(maxDenial), call); ok {
 		t.Error("believed for longer")
 	}
 }
@@ -133,7 +133,7 @@ func TestDenyCacheMisses(t *testing.T) {
 		"another counter": denialCall("l", rule, 5),
 		"another rule":    denialCall("k", tokens(t, 11), 5),
 	} {
-		if _, ok := cache.find(10, call); ok {
+		if _, ok := find(cache, 10, call); ok {
 			t.Errorf("hit by %s", what)
 		}
 	}
@@ -149,7 +149,7 @@ func TestDenyCacheKeepsOnlyDenialsThatEnd(t *testing.T) {
 	} {
 		cache, call := newDenyCache(8), denialCall("k", rule, 1)
 		cache.add(0, 2, call, &v)
-		if _, ok := cache.find(0, call); ok {
+		if _, ok := find(cache, 0, call); ok {
 			t.Errorf("keeps %s", what)
 		}
 	}
@@ -161,7 +161,7 @@ func TestDenyCacheForgets(t *testing.T) {
 	cache.add(0, 1, one, &limit.Verdict{RetryAfter: time.Second})
 	cache.forget(one.ID)
 	for _, cost := range []int64{1, 5} {
-		if _, ok := cache.find(10, denialCall("k", rule, cost)); ok {
+		if _, ok := find(cache, 10, denialCall("k", rule, cost)); ok {
 			t.Errorf("still has cost %d", cost)
 		}
 	}
@@ -178,7 +178,7 @@ func TestDenyCacheIsBounded(t *testing.T) {
 		cache.add(0, 1, denialCall(names[i:i+1], rule, 1), &limit.Verdict{RetryAfter: time.Duration(1000 + i)})
 	}
 	for i := range names {
-		_, ok := cache.find(10, denialCall(names[i:i+1], rule, 1))
+		_, ok := find(cache, 10, denialCall(names[i:i+1], rule, 1))
 		if want := i == len(names)-1 || i >= len(names)-denyWays; ok != want {
 			t.Errorf("%c: found %v", names[i], ok)
 		}

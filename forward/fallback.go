@@ -56,8 +56,8 @@ func (f *fallback) decide(now int64, c *owner.Call, n int) limit.Verdict {
 func (f *fallback) local(now int64, c *owner.Call, n int) limit.Verdict {
 	whole := c.Rule
 	c.Partition, c.Rule = 0, f.share(now, whole, n)
-	v, err := f.table.Decide(now, c)
-	if err != nil { // no room to count in, so nothing can be admitted
+	var v limit.Verdict
+	if err := f.table.Decide(now, c, &v); err != nil { // no room to count in, so nothing can be admitted
 		return limit.Verdict{Reason: limit.Unavailable, Limit: whole.Capacity()}
 	}
 	if v.Reason == limit.CostExceedsLimit && c.Cost <= whole.Capacity() {
@@ -75,7 +75,8 @@ func (f *fallback) local(now int64, c *owner.Call, n int) limit.Verdict {
 // for.
 func (f *fallback) giveBack(now int64, c *owner.Call, wait time.Duration) limit.Verdict {
 	c.Mode = limit.Refund
-	v, _ := f.table.Decide(now, c) // the counter exists, so there is no error
+	var v limit.Verdict
+	_ = f.table.Decide(now, c, &v) // the counter exists, so there is no error
 	v.Allowed, v.RetryAfter = false, wait
 	return v
 }

@@ -164,7 +164,7 @@ func TestFallbackPeekTakesNothing(t *testing.T) {
 // Full tables admit nothing: there is no room to count in.
 func TestFallbackWithoutRoom(t *testing.T) {
 	f := cutOff(t, func(c *Config) {
-		c.Fallback = localFunc(func(int64, *owner.Call) (limit.Verdict, error) { return limit.Verdict{}, owner.ErrFull })
+		c.Fallback = full{}
 	})
 	if v := f.take(t, f.nameOf(t, other), tokens(t, 100), 1); v.Allowed || v.Reason != limit.Unavailable {
 		t.Errorf("verdict %+v", v)
@@ -174,7 +174,7 @@ func TestFallbackWithoutRoom(t *testing.T) {
 // The owner, this very node, has no room for a new counter: on_failure.
 func TestOwnTableFull(t *testing.T) {
 	f := newFixture(t, func(c *Config) {
-		c.Local = localFunc(func(int64, *owner.Call) (limit.Verdict, error) { return limit.Verdict{}, owner.ErrFull })
+		c.Local = full{}
 	})
 	f.publish(t, nil)
 	v := f.take(t, f.nameOf(t, self), tokens(t, 10), 1)
@@ -183,9 +183,9 @@ func TestOwnTableFull(t *testing.T) {
 	}
 }
 
-type localFunc func(int64, *owner.Call) (limit.Verdict, error)
+type full struct{}
 
-func (f localFunc) Decide(now int64, c *owner.Call) (limit.Verdict, error) { return f(now, c) }
+func (full) Decide(int64, *owner.Call, *limit.Verdict) error { return owner.ErrFull }
 
 func TestFallbackSharesAreBounded(t *testing.T) {
 	f := newFallback(table(1, wall), 0)

@@ -21,7 +21,7 @@ import (
 // Local decides for the counters that this node holds: an *owner.Table. Its
 // errors are owner.ErrNotHolder and owner.ErrFull.
 type Local interface {
-	Decide(now int64, c *owner.Call) (limit.Verdict, error)
+	Decide(now int64, c *owner.Call, v *limit.Verdict) error
 }
 
 // Peer is the way to one other node.

@@ -110,6 +110,18 @@ func (w *witness) counts() map[string]int {
 	return maps.Clone(w.reasons)
 }
 
+// answer is Decide with the verdict as a value.
+func answer(t *owner.Table, c *owner.Call) (v limit.Verdict, err error) {
+	err = t.Decide(wall(), c, &v)
+	return v, err
+}
+
+// Decide is the router's with the charge and the verdict as values.
+func (f *fixture) Decide(ctx context.Context, ch *limit.Charge) (v limit.Verdict, err error) {
+	err = f.Router.Decide(ctx, &owner.Call{Charge: *ch}, &v)
+	return v, err
+}
+
 // fixture is a router, and what it is made of.
 type fixture struct {
 	*Router
@@ -186,3 +198,9 @@ func (b *safeBuffer) String() string {
 }
 
 var _ io.Writer = (*safeBuffer)(nil)
+
+// find is the deny cache's with the verdict as a value.
+func find(d *denyCache, now int64, c *owner.Call) (v limit.Verdict, ok bool) {
+	ok = d.find(now, c, &v)
+	return v, ok
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -46,7 +45,6 @@ type Router struct {
 	denied   *denyCache
 	fallback *fallback
 	outage   *outage
-	calls    sync.Pool // of *owner.Call: interfaces would make each one escape
 }
 
 // NewRouter makes a router that knows no ring yet: it has no owner to ask.
@@ -59,7 +57,6 @@ func NewRouter(cfg Config) *Router {
 		denied:   newDenyCache(cfg.DenyCacheSize),
 		fallback: newFallback(cfg.Fallback, cfg.FallbackCapacity),
 		outage:   &outage{observer: cfg.Observer, log: cfg.Logger},
-		calls:    sync.Pool{New: func() any { return new(owner.Call) }},
 	}
 	r.routes.Store(&routes{self: none}) // so far nobody owns anything
 	return r
@@ -95,38 +92,40 @@ func (r *Router) OwnerOf(partition int) (id membership.NodeID, fingerprint uint6
 	return id, t.ring.Fingerprint()
 }
 
-// Decide answers a charge: the owner's verdict, or on_failure's. The error of a
-// Take or a Peek is context.Canceled, and nothing else: a deadline that passes
-// is a failure like another. A Refund that cannot be delivered is lost, and the
-// error says why; to make up a verdict would hide that.
-func (r *Router) Decide(ctx context.Context, ch *limit.Charge) (limit.Verdict, error) {
-	call := r.calls.Get().(*owner.Call)
-	call.ID, call.Charge = r.cfg.Seed.ID(ch.Counter), *ch
-	v, err := r.decide(ctx, call)
-	call.Charge = limit.Charge{} // the name is the caller's again
-	r.calls.Put(call)
-	v.Rule = ch.Rule
-	return v, err
+// Decide answers a call into v: the owner's verdict, or on_failure's. The caller
+// fills in the call's Charge; the rest of the call is Decide's to change.
+//
+// The error of a Take or a Peek is context.Canceled, and nothing else: a
+// deadline that passes is a failure like another. A Refund that cannot be
+// delivered is lost, and the error says why; to make up a verdict would hide
+// that.
+func (r *Router) Decide(ctx context.Context, c *owner.Call, v *limit.Verdict) error {
+	rule := c.Rule // on_failure counts by another
+	c.ID = r.cfg.Seed.ID(c.Counter)
+	err := r.decide(ctx, c, v)
+	v.Rule = rule
+	return err
 }
 
-func (r *Router) decide(ctx context.Context, c *owner.Call) (limit.Verdict, error) {
+func (r *Router) decide(ctx context.Context, c *owner.Call, v *limit.Verdict) (err error) {
 	now := r.cfg.Now()
 	t := r.routes.Load()
 	var to int
 	switch c.Partition, to = t.locate(c.ID.Hi); {
 	case to == none:
 	case to == t.self:
-		if v, err := r.cfg.Local.Decide(now, c); err == nil {
+		if r.cfg.Local.Decide(now, c, v) == nil {
 			r.outage.answered(now)
 			v.Source = limit.SourceOwner
-			return v, nil
+			return nil
 		}
 	case c.Mode == limit.Take:
-		if v, ok := r.denied.find(now, c); ok {
-			return v, nil
+		if r.denied.find(now, c, v) {
+			return nil
 		}
 	}
-	return r.forward(ctx, now, c)
+	*v, err = r.forward(ctx, now, c)
+	return err
 }
 
 // forward asks until somebody decides, or the time is up.

@@ -18,7 +18,7 @@ import (
 func tablePeer(tab *owner.Table, asked *atomic.Int32) peerFunc {
 	return func(_ context.Context, c *owner.Call, _ int64) (limit.Verdict, error) {
 		asked.Add(1)
-		v, err := tab.Decide(wall(), c)
+		v, err := answer(tab, c)
 		if err != nil {
 			return v, &NotMine{}
 		}
@@ -62,7 +62,7 @@ func TestH63SameNumbersElsewhere(t *testing.T) {
 		id := owner.Seed(1).ID(name)
 		for i, source := range []limit.Source{limit.SourceForwarded, limit.SourceDenyCache, limit.SourceDenyCache} {
 			time.Sleep(time.Second)
-			want, err := remote.Decide(wall(), &owner.Call{ID: id, Partition: int(id.Hi % 64),
+			want, err := answer(remote, &owner.Call{ID: id, Partition: int(id.Hi % 64),
 				Charge: limit.Charge{Counter: name, Rule: rule, Cost: 1}})
 			if err != nil || want.Allowed {
 				t.Fatalf("at the owner: %+v, %v", want, err)
@@ -274,9 +274,10 @@ func TestDecideDoesNotAllocate(t *testing.T) {
 	f.publish(t, map[membership.NodeID]Peer{other: peer, third: full})
 	rule := tokens(t, 1e9)
 	for _, id := range []membership.NodeID{self, other, third} {
-		ch := limit.Charge{Counter: f.nameOf(t, id), Rule: rule, Cost: 1}
-		f.take(t, ch.Counter, rule, 1)
-		if n := testing.AllocsPerRun(100, func() { f.Decide(t.Context(), &ch) }); n >= 1 {
+		call := owner.Call{Charge: limit.Charge{Counter: f.nameOf(t, id), Rule: rule, Cost: 1}}
+		f.take(t, call.Counter, rule, 1)
+		var v limit.Verdict
+		if n := testing.AllocsPerRun(100, func() { f.Router.Decide(t.Context(), &call, &v) }); n >= 1 {
 			t.Errorf("owned by %s: %v allocations", id, n)
 		}
 	}

@@ -73,7 +73,9 @@ func (s *search) ask(ctx context.Context, t *routes, to int, c *owner.Call) (lim
 	now := s.router.cfg.Now()
 	switch {
 	case to == t.self:
-		return s.router.cfg.Local.Decide(now, c)
+		var v limit.Verdict
+		err := s.router.cfg.Local.Decide(now, c, &v)
+		return v, err
 	case now >= s.deadline:
 		return limit.Verdict{}, ErrTimeout
 	}

@@ -139,7 +139,7 @@ func TestNamesBeyondThePointer(t *testing.T) {
 	rule := mustRule(t, per(5, 1e9, limit.FixedWindow))
 	full := 0
 	for i := range 20 {
-		_, err := tab.Decide(start, on(tab, key(i)+strings.Repeat("x", 100), rule))
+		_, err := answer(tab, start, on(tab, key(i)+strings.Repeat("x", 100), rule))
 		if err == ErrFull {
 			full++
 		} else if err != nil {
@@ -151,7 +151,7 @@ func TestNamesBeyondThePointer(t *testing.T) {
 	}
 	check(t, tab)
 	// Once they equal fresh ones, their names make room.
-	if _, err := tab.Decide(start+1e9, on(tab, "new"+strings.Repeat("x", 100), rule)); err != nil {
+	if _, err := answer(tab, start+1e9, on(tab, "new"+strings.Repeat("x", 100), rule)); err != nil {
 		t.Fatal(err)
 	}
 	check(t, tab)

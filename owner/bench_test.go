@@ -65,7 +65,7 @@ func fill(b *testing.B, n int) (*Table, []Call) {
 	tab := holding(Config{Partitions: benchPartitions, Memory: 4 << 30})
 	rule := benchRule(b)
 	for i := range n {
-		if _, err := tab.Decide(start, on(tab, benchKey(i), rule)); err != nil {
+		if _, err := answer(tab, start, on(tab, benchKey(i), rule)); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -115,8 +115,9 @@ func benchmarkDecide(b *testing.B, n int) {
 	tab, calls := fill(b, n)
 	f := fillFloor(n)
 	at := func(i int) *Call { return &calls[i&(len(calls)-1)] }
+	var v limit.Verdict
 	one := func(i int) {
-		if _, err := tab.Decide(start+int64(i), at(i)); err != nil {
+		if err := tab.Decide(start+int64(i), at(i), &v); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -140,7 +141,7 @@ func benchmarkFrame(b *testing.B, n int) {
 	single := func(i int) {
 		cs := at(2*i + 1)
 		for k := range cs {
-			results[k].Verdict, results[k].Err = tab.Decide(start, &cs[k])
+			results[k].Err = tab.Decide(start, &cs[k], &results[k].Verdict)
 		}
 	}
 	ours, singles := race(20, together, single)

@@ -38,7 +38,7 @@ func TestExactlyTheLimitIsAdmitted(t *testing.T) {
 						admitted.Add(1)
 					}
 					for range 9 {
-						if v, _ := tab.Decide(start, &calls[i%10]); v.Allowed {
+						if v, _ := answer(tab, start, &calls[i%10]); v.Allowed {
 							admitted.Add(1)
 						}
 					}
@@ -72,7 +72,7 @@ func TestB19ManyCallersForASecond(t *testing.T) {
 			wg.Go(func() {
 				c := on(tab, "a", rule)
 				for now := time.Now(); !now.After(end); now = time.Now() {
-					if v, _ := tab.Decide(now.UnixNano(), c); v.Allowed {
+					if v, _ := answer(tab, now.UnixNano(), c); v.Allowed {
 						admitted.Add(1)
 					}
 					time.Sleep(time.Duration(1+rand.IntN(200)) * time.Millisecond)
@@ -108,7 +108,7 @@ func TestChurnWithConcurrentSweep(t *testing.T) {
 				i := rand.IntN(clients)
 				// The clock moves on while callers are on their way to the lock.
 				now := clock.Add(int64(time.Second) / (4 * clients))
-				if v, _ := tab.Decide(now, on(tab, key(i), rule)); v.Allowed {
+				if v, _ := answer(tab, now, on(tab, key(i), rule)); v.Allowed {
 					admitted[i].Add(1)
 				}
 			}

@@ -2,23 +2,24 @@ package owner
 
 import "github.com/ringlimit/ringlimit/limit"
 
-// Decide answers a call as of now, in Unix nanoseconds. The error is
-// ErrNotHolder or ErrFull; then nothing was counted.
-func (t *Table) Decide(now int64, c *Call) (v limit.Verdict, err error) {
+// Decide answers a call into v as of now, in Unix nanoseconds. The error is
+// ErrNotHolder or ErrFull; then nothing was counted, and v says nothing.
+//
+// The verdict is written in place, here and below: to copy it from function to
+// function costs as much as to decide.
+func (t *Table) Decide(now int64, c *Call, v *limit.Verdict) error {
 	if !t.has(c.Partition) {
-		return v, ErrNotHolder
+		return ErrNotHolder
 	}
 	p := &t.partitions[c.Partition]
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	err = t.decide(p, now, c, &v)
-	return v, err
+	return t.decide(p, now, c, v)
 }
 
 func (t *Table) has(partition int) bool { return uint(partition) < uint(len(t.partitions)) }
 
-// decide answers a call into v, which saves the copies that would cost as much
-// as the decision; the caller holds the partition's lock.
+// decide is Decide; the caller holds the partition's lock.
 func (t *Table) decide(p *partition, now int64, c *Call, v *limit.Verdict) error {
 	// Two nodes with different views must never both count. The view is only
 	// advice; this is what keeps them from it.

@@ -41,6 +41,12 @@ func on(t *Table, name string, r *limit.Rule) *Call {
 	return c
 }
 
+// answer is Decide with the verdict as a value.
+func answer(t *Table, now int64, c *Call) (v limit.Verdict, err error) {
+	err = t.Decide(now, c, &v)
+	return v, err
+}
+
 func key(i int) string { return fmt.Sprintf("client-%d", i) }
 
 // fataler is a *testing.T or a *rapid.T.

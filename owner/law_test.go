@@ -151,7 +151,7 @@ func TestTableEqualsMap(t *testing.T) {
 				for range rapid.IntRange(1, 200).Draw(t, "calls") {
 					now += rapid.Int64Range(0, int64(20*time.Millisecond)).Draw(t, "ns")
 					c := call()
-					got, err := tab.Decide(now, c)
+					got, err := answer(tab, now, c)
 					m.judge(t, now, c, got, err)
 				}
 			},

@@ -18,7 +18,7 @@ func TestFullRefusesOnlyNewCounters(t *testing.T) {
 	decide(t, tab, start, victim)
 	refused := 0
 	for i := range 5000 {
-		if _, err := tab.Decide(start, on(tab, key(i), rule)); err == ErrFull {
+		if _, err := answer(tab, start, on(tab, key(i), rule)); err == ErrFull {
 			refused++
 		} else if err != nil {
 			t.Fatal(err)
@@ -49,7 +49,7 @@ func TestFullDropsFreshFirst(t *testing.T) {
 	rule := mustRule(t, per(3, time.Minute, limit.SlidingWindowLog))
 	fill := func(now int64, prefix string) (created int) {
 		for i := range 5000 {
-			if _, err := tab.Decide(now, on(tab, prefix+key(i), rule)); err == nil {
+			if _, err := answer(tab, now, on(tab, prefix+key(i), rule)); err == nil {
 				created++
 			}
 		}
@@ -71,14 +71,14 @@ func TestFullSearchesNowAndThen(t *testing.T) {
 	tab := holding(Config{Partitions: 1, Memory: 16 << 10})
 	rule := mustRule(t, per(3, time.Minute, limit.SlidingWindowLog))
 	for i := range 1000 {
-		tab.Decide(start, on(tab, key(i), rule))
+		answer(tab, start, on(tab, key(i), rule))
 	}
 	fresh := start + int64(time.Minute)
 	for _, step := range []struct {
 		now  int64
 		want error
 	}{{fresh - 1, ErrFull}, {fresh, ErrFull}, {fresh - 2 + reclaimPause, ErrFull}, {fresh - 1 + reclaimPause, nil}} {
-		if _, err := tab.Decide(step.now, on(tab, "new", rule)); err != step.want {
+		if _, err := answer(tab, step.now, on(tab, "new", rule)); err != step.want {
 			t.Errorf("%v after the counters became fresh: %v; want %v", time.Duration(step.now-fresh), err, step.want)
 		}
 	}
@@ -100,7 +100,7 @@ func TestExistingLogsGrowBeyondTheBound(t *testing.T) {
 	if s := tab.Stats(); s.Bytes < 16_000 {
 		t.Errorf("%d bytes for a log of 1,000 stamps", s.Bytes)
 	}
-	if _, err := tab.Decide(now, on(tab, "b", rule)); err != ErrFull {
+	if _, err := answer(tab, now, on(tab, "b", rule)); err != ErrFull {
 		t.Errorf("a new counter beyond the bound: %v", err)
 	}
 	tab.Sweep(now+int64(time.Minute), 1)

@@ -95,12 +95,12 @@ func TestRunHurriesWhenFull(t *testing.T) {
 		go func() { tab.Run(ctx); close(done) }()
 		rule := mustRule(t, per(5, time.Second, limit.SlidingWindowLog))
 		for i := range 10_000 {
-			tab.Decide(tab.now(), on(tab, key(i), rule))
+			answer(tab, tab.now(), on(tab, key(i), rule))
 		}
 		live := tab.Stats().Counters
 		time.Sleep(time.Second) // all are fresh now; the sweep alone would take 20 s
 		for i := range 100 {
-			tab.Decide(tab.now(), on(tab, "new"+key(i), rule))
+			answer(tab, tab.now(), on(tab, "new"+key(i), rule))
 		}
 		time.Sleep(time.Second)
 		if s := tab.Stats(); s.Dropped < live || s.Counters > 100 {

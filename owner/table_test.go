@@ -17,7 +17,7 @@ var algorithms = []limit.Algorithm{
 // decide fails the test on an error.
 func decide(t testing.TB, tab *Table, now int64, c *Call) limit.Verdict {
 	t.Helper()
-	v, err := tab.Decide(now, c)
+	v, err := answer(tab, now, c)
 	if err != nil {
 		t.Fatalf("%q: %v", c.Counter, err)
 	}
@@ -38,7 +38,7 @@ func TestDecideOnlyWhileHolding(t *testing.T) {
 			t.Fatalf("phase is %v; want %v", tab.Phase(0), ph)
 		}
 		for _, mode := range []limit.Mode{limit.Take, limit.Peek, limit.Refund} {
-			_, err := tab.Decide(start, with(c, mode, 1))
+			_, err := answer(tab, start, with(c, mode, 1))
 			results := make([]Result, 1)
 			tab.DecideFrame(start, []Call{*c}, results)
 			if want := ph != Holding; (err == ErrNotHolder) != want || (results[0].Err == ErrNotHolder) != want {
@@ -47,7 +47,7 @@ func TestDecideOnlyWhileHolding(t *testing.T) {
 		}
 	}
 	c.Partition = 1
-	if _, err := tab.Decide(start, c); err != ErrNotHolder {
+	if _, err := answer(tab, start, c); err != ErrNotHolder {
 		t.Errorf("in a partition that does not exist: %v", err)
 	}
 }

@@ -59,7 +59,9 @@ func (nd *node) check(rule *limit.Rule, name string) (limit.Verdict, error) {
 	c := callOf(rule, name, 1)
 	to, _ := ownerOf(c.Partition)
 	if to == nd.id {
-		return nd.table.Decide(wall(), c)
+		var v limit.Verdict
+		err := nd.table.Decide(wall(), c, &v)
+		return v, err
 	}
 	return nd.peers[to].Check(context.Background(), c, within(time.Second))
 }
