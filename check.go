@@ -31,16 +31,14 @@ func (n *Node) charge(ctx context.Context, req Request, mode limit.Mode) (Verdic
 	s := n.scratch.Get().(*scratch)
 	defer n.release(s)
 	s.req = req
-	match, err := n.match(&s.req, s.name)
-	if err != nil {
+	if err := n.match(&s.req, &s.match); err != nil {
 		return Verdict{}, err
 	}
-	if v, settled := settled(match); settled {
+	if v, settled := settled(&s.match); settled {
 		n.metrics.decided(&v)
 		return v, nil
 	}
-	s.name = match.Counter
-	s.call.Charge = limit.Charge{Counter: match.Counter, Rule: match.Rule, Cost: s.req.Units(), Mode: mode}
+	s.call.Charge = limit.Charge{Counter: s.match.Counter, Rule: s.match.Rule, Cost: s.req.Units(), Mode: mode}
 	if err := n.router.Decide(ctx, &s.call, &s.verdict); err != nil {
 		return Verdict{}, err
 	}
@@ -48,24 +46,24 @@ func (n *Node) charge(ctx context.Context, req Request, mode limit.Mode) (Verdic
 	return s.verdict, nil
 }
 
-// release keeps the name's room and lets go of what is the caller's.
+// release keeps the room of the counter's name and lets go of what is the
+// caller's.
 func (n *Node) release(s *scratch) {
-	s.req, s.call.Charge, s.verdict.Rule = Request{}, limit.Charge{}, nil
+	s.req = Request{}
 	n.scratch.Put(s)
 }
 
-// match validates req and finds the rule that judges it. buf takes the
-// counter's name.
-func (n *Node) match(req *Request, buf []byte) (rules.Match, error) {
+// match validates req and finds the rule that judges it.
+func (n *Node) match(req *Request, m *rules.Match) error {
 	if err := req.Validate(); err != nil {
-		return rules.Match{}, err
+		return err
 	}
-	return n.cfg.Rules.Match(req, buf)
+	return n.cfg.Rules.Match(req, m)
 }
 
 // settled is the verdict of a match that leaves no counter to ask: no rule
 // applies, or the request lacks what the rule counts by.
-func settled(m rules.Match) (v Verdict, ok bool) {
+func settled(m *rules.Match) (v Verdict, ok bool) {
 	switch {
 	case m.Rule == nil:
 		return Verdict{Allowed: true}, true
@@ -85,16 +83,16 @@ type Location struct {
 // Locate finds the owner of req's counter and asks it what is left, without
 // taking anything.
 func (n *Node) Locate(ctx context.Context, req Request) (Location, error) {
-	match, err := n.match(&req, nil)
-	if err != nil {
+	var match rules.Match
+	if err := n.match(&req, &match); err != nil {
 		return Location{}, err
 	}
-	if v, settled := settled(match); settled {
+	if v, settled := settled(&match); settled {
 		return Location{Verdict: v}, nil
 	}
 	partition, id, _ := n.router.Locate(match.Counter)
 	at := Location{Partition: partition, Owner: id}
-	err = n.router.Decide(ctx, &owner.Call{Charge: limit.Charge{
+	err := n.router.Decide(ctx, &owner.Call{Charge: limit.Charge{
 		Counter: match.Counter, Rule: match.Rule, Cost: req.Units(), Mode: limit.Peek,
 	}}, &at.Verdict)
 	return at, err

@@ -18,6 +18,7 @@ import (
 	"github.com/ringlimit/ringlimit/membership/gossip"
 	"github.com/ringlimit/ringlimit/owner"
 	"github.com/ringlimit/ringlimit/ring"
+	"github.com/ringlimit/ringlimit/rules"
 )
 
 // Request is one check; see [limit.Request].
@@ -59,7 +60,7 @@ type Node struct {
 // counter of this node allocates nothing.
 type scratch struct {
 	req     Request
-	name    []byte
+	match   rules.Match
 	call    owner.Call
 	verdict Verdict
 }

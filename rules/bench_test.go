@@ -31,10 +31,10 @@ func BenchmarkMatch(b *testing.B) {
 }
 
 func benchMatch(b *testing.B, s *Set, mux *http.ServeMux, req *limit.Request) {
-	buf := make([]byte, 0, 512)
+	m := Match{Counter: make([]byte, 0, 512)}
 	b.ReportAllocs()
 	for b.Loop() {
-		if m, err := s.Match(req, buf); err != nil || m.Rule == nil {
+		if err := s.Match(req, &m); err != nil || m.Rule == nil {
 			b.Fatal(m, err)
 		}
 	}

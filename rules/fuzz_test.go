@@ -75,8 +75,8 @@ func FuzzMatch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, tier, key, route, attribute string, addr []byte) {
 		ip, _ := netip.AddrFromSlice(addr)
 		req := limit.Request{Key: key, Tier: tier, Route: route, IP: ip, Attributes: map[string]string{"a": attribute}}
-		m, err := s.Match(&req, nil)
-		again, _ := s.Match(&req, make([]byte, 7, 4096))
+		m, err := matchInto(s, &req, nil)
+		again, _ := matchInto(s, &req, make([]byte, 7, 4096))
 		if ruleName(m) != ruleName(again) || string(m.Counter) != string(again.Counter) {
 			t.Fatalf("%+v matches %+v, then %+v", req, m, again)
 		}

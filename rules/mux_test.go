@@ -86,7 +86,7 @@ func checkRequest(t *rapid.T, s *Set, patterns []string) {
 		}
 	}
 	_, want := newMux(usable).Handler(&http.Request{Method: method, Host: "example.com", URL: u})
-	m, err := s.Match(&limit.Request{Key: "k", Route: method + " " + path, Attributes: attributes}, nil)
+	m, err := matchInto(s, &limit.Request{Key: "k", Route: method + " " + path, Attributes: attributes}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

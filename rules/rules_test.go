@@ -34,13 +34,21 @@ func tierOf(rules ...string) string {
 	return b.String()
 }
 
+// matchInto is Match with the result as a value; buf is room for the counter's
+// name.
+func matchInto(s *Set, req *limit.Request, buf []byte) (Match, error) {
+	m := Match{Counter: buf}
+	err := s.Match(req, &m)
+	return m, err
+}
+
 // match is Match for requests that have to be fine.
 func match(t failer, s *Set, req limit.Request) Match {
 	t.Helper()
 	if req.Key == "" {
 		req.Key = "client"
 	}
-	m, err := s.Match(&req, nil)
+	m, err := matchInto(s, &req, nil)
 	if err != nil {
 		t.Fatalf("Match(%+v): %v", req, err)
 	}

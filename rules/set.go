@@ -46,32 +46,31 @@ type rule struct {
 // Match is the rule that applies to a request.
 type Match struct {
 	Rule    *limit.Rule // nil: no rule applies
-	Counter []byte      // the counter's name
-	Missing string      // not empty: refuse, the request lacks this dimension and on_missing is deny; there is no Counter
+	Missing string      // not empty: refuse, the request lacks this dimension and on_missing is deny
+	Counter []byte      // the counter's name, if there is a Rule and nothing is Missing
 }
 
-// Match finds the rule for a request that has passed Validate. The counter's
-// name is written to buf from its start; it is valid as long as buf is left
-// alone. Match does not allocate if buf is large enough and the path is in its
-// canonical spelling.
+// Match finds the rule for a request that has passed Validate. It writes over
+// m, and over what m.Counter holds: with a Match that was used before it does
+// not allocate, if the path is in its canonical spelling.
 //
 // The route's path has to be percent-encoded as it came from the client. The
 // error is an *limit.InputError for a tier that does not exist.
-func (s *Set) Match(req *limit.Request, buf []byte) (Match, error) {
+func (s *Set) Match(req *limit.Request, m *Match) error {
+	*m = Match{Counter: m.Counter[:0]}
 	own := s.standard
 	if req.Tier != "" {
 		if own = s.tiers[req.Tier]; own == nil {
-			return Match{}, s.unknownTier(req.Tier)
+			return s.unknownTier(req.Tier)
 		}
 	}
-	q := search{req: req, buf: buf[:0]}
-	if own != nil && q.tier(own) {
-		return q.match, nil
+	q := search{req: req, match: m}
+	if own == nil || !q.tier(own) {
+		if s.standard != nil && s.standard != own {
+			q.tier(s.standard)
+		}
 	}
-	if s.standard != nil && s.standard != own && q.tier(s.standard) {
-		return q.match, nil
-	}
-	return Match{}, nil
+	return nil
 }
 
 func (s *Set) unknownTier(name string) error {
@@ -83,8 +82,7 @@ type search struct {
 	req   *limit.Request
 	read  bool  // route was read
 	route route // of req, once a rule wants to know it
-	buf   []byte
-	match Match
+	match *Match
 }
 
 func (q *search) parsedRoute() *route {
@@ -114,30 +112,27 @@ func (q *search) patterns(t *tier) bool {
 // is missing either decides by that, or is passed over.
 func (q *search) try(rules []*rule) bool {
 	for _, r := range rules {
-		counter, missing := q.counter(r)
-		switch {
-		case missing == "":
-			q.match = Match{Rule: r.Rule, Counter: counter}
-			return true
-		case r.deny:
-			q.match = Match{Rule: r.Rule, Missing: missing}
+		missing := q.counter(r)
+		if missing == "" || r.deny {
+			q.match.Rule, q.match.Missing = r.Rule, missing
 			return true
 		}
 	}
 	return false
 }
 
-// counter names the rule's counter for the request, or the dimension that the
-// request lacks.
-func (q *search) counter(r *rule) (name []byte, missing string) {
-	name = append(q.buf, r.prefix...)
+// counter writes the name of the rule's counter, or returns the dimension that
+// the request lacks.
+func (q *search) counter(r *rule) (missing string) {
+	name := append(q.match.Counter[:0], r.prefix...)
 	for i := range r.by {
 		var ok bool
 		if name, ok = q.appendValue(name, r, &r.by[i]); !ok {
-			return nil, r.by[i].label
+			return r.by[i].label
 		}
 	}
-	return name, ""
+	q.match.Counter = name
+	return ""
 }
 
 // Rules are all rules, in the file's order.
