@@ -45,13 +45,13 @@ func WriteDenial(w http.ResponseWriter, v *limit.Verdict, now time.Time, status 
 // says so the wait is spread over [wait, wait + min(wait, 10 s)), so that clients
 // refused together do not come back together.
 func RetryAfter(v *limit.Verdict, random float64) int64 {
+	wait, helps := effective(v)
 	switch {
-	case v.Allowed, v.Reason == limit.CostExceedsLimit, v.Reason == limit.MissingDimension:
-		return 0
-	case v.Reason == limit.Unavailable:
+	case v.Reason == limit.Unavailable && !v.Allowed:
 		return 1 // nobody knows; soon
+	case v.Allowed || !helps:
+		return 0
 	}
-	wait := effective(v)
 	if v.Rule != nil && v.Rule.Jitter {
 		wait += time.Duration(random * float64(min(wait, maxJitter)))
 	}
@@ -81,8 +81,8 @@ func (p *Problem) describe(v *limit.Verdict) {
 	p.Policies = []string{v.Rule.Name}
 	p.Limit = &v.Rule.Limit
 	p.Window = window(v.Rule)
-	if v.Reason == limit.NoReason {
-		p.RetryAfter = wholeSeconds(effective(v))
+	if wait, helps := effective(v); helps {
+		p.RetryAfter = wholeSeconds(wait)
 	}
 }
 

@@ -18,7 +18,8 @@ const maxInteger = 999_999_999_999_999
 //
 // A verdict without a rule has nothing to tell. One that no counter stands
 // behind (nobody could be asked, or the request lacks what the rule counts by)
-// tells the policy alone.
+// tells the policy alone. A refusal that no wait helps has no time in it: any
+// would read as one to come back at.
 func SetHeaders(h http.Header, v *limit.Verdict, now time.Time) {
 	if v.Rule == nil {
 		return
@@ -37,13 +38,23 @@ func counted(v *limit.Verdict) bool {
 }
 
 // effective is the time that the Reset fields speak of: a refused client's
-// wait, an admitted one's time until the whole budget is back. A request that no
-// wait helps is told the latter.
-func effective(v *limit.Verdict) time.Duration {
-	if v.Allowed || v.Reason != limit.NoReason {
-		return v.ResetAfter
+// wait, which is never nothing, or an admitted one's time until the whole budget
+// is back. false: no wait helps.
+func effective(v *limit.Verdict) (time.Duration, bool) {
+	switch {
+	case v.Allowed:
+		return v.ResetAfter, true
+	case v.Reason == limit.NoReason:
+		return max(v.RetryAfter, time.Millisecond), true
 	}
-	return max(v.RetryAfter, 1)
+	return 0, false
+}
+
+// instant is when a time of the verdict is over. now is a little later than the
+// decision was, so the sum misses the end of a window by microseconds: the
+// nearest millisecond is the one that is meant.
+func instant(now time.Time, after time.Duration) time.Time {
+	return now.Add(after).Round(time.Millisecond)
 }
 
 // fields gathers header values in one buffer, so that all of them together cost
@@ -57,8 +68,8 @@ type fields struct {
 // names is the order in which the values are gathered, in Go's canonical form.
 var names = [...]string{
 	"Ratelimit-Policy", "Ratelimit",
-	"Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset",
-	"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset",
+	"Ratelimit-Limit", "Ratelimit-Remaining", "X-Ratelimit-Limit", "X-Ratelimit-Remaining",
+	"Ratelimit-Reset", "X-Ratelimit-Reset", // last: a refusal for good has neither
 }
 
 func (f *fields) policy(rule *limit.Rule, now time.Time) {
@@ -71,18 +82,21 @@ func (f *fields) policy(rule *limit.Rule, now time.Time) {
 }
 
 func (f *fields) standing(v *limit.Verdict, now time.Time) {
-	wait := effective(v)
-	seconds := wholeSeconds(wait)
-
+	wait, helps := effective(v)
 	f.name(v.Rule.Name)
 	f.param(";r=", v.Remaining)
-	f.param(";t=", seconds)
+	if helps {
+		f.param(";t=", wholeSeconds(wait))
+	}
 	f.end()
 
-	for _, reset := range [...]int64{seconds, unixCeil(now.Add(wait))} {
+	for range 2 {
 		f.integer(v.Limit)
 		f.integer(v.Remaining)
-		f.integer(reset)
+	}
+	if helps {
+		f.integer(wholeSeconds(wait))
+		f.integer(unixCeil(instant(now, wait)))
 	}
 }
 

@@ -10,16 +10,15 @@ import (
 )
 
 // AppendVerdict appends the verdict as a JSON object. now is when it was given;
-// reset_at is a time of this clock.
+// reset_at is a time of this clock, to the nearest millisecond. A request that
+// lacks what the rule counts by has met no counter and gets no figures.
 func AppendVerdict(b []byte, v *limit.Verdict, now time.Time) []byte {
 	b = append(b, `{"allowed":`...)
 	b = strconv.AppendBool(b, v.Allowed)
-	if v.Rule != nil {
+	if v.Rule != nil && v.Reason != limit.MissingDimension {
 		b = appendFigures(b, v, now)
-		b = appendDecision(b, v)
-	} else {
-		b = appendText(b, `,"reason":`, v.Reason.String())
 	}
+	b = appendDecision(b, v)
 	return append(b, '}')
 }
 
@@ -30,14 +29,15 @@ func appendFigures(b []byte, v *limit.Verdict, now time.Time) []byte {
 		b = appendInt(b, `,"retry_after_ms":`, wait)
 	}
 	b = append(b, `,"reset_at":"`...)
-	reset := now.Add(v.ResetAfter + time.Millisecond - 1) // up: no sooner than it is true
-	b = reset.UTC().AppendFormat(b, "2006-01-02T15:04:05.000Z07:00")
+	b = instant(now, v.ResetAfter).UTC().AppendFormat(b, "2006-01-02T15:04:05.000Z07:00")
 	return append(b, '"')
 }
 
 func appendDecision(b []byte, v *limit.Verdict) []byte {
-	b = appendText(b, `,"rule":`, v.Rule.Name)
-	b = appendText(b, `,"source":`, v.Source.Decider())
+	if v.Rule != nil {
+		b = appendText(b, `,"rule":`, v.Rule.Name)
+		b = appendText(b, `,"source":`, v.Source.Decider())
+	}
 	b = appendText(b, `,"reason":`, v.Reason.String())
 	if v.Delay > 0 {
 		b = appendInt(b, `,"delay_ms":`, wholeMillis(v.Delay))
@@ -48,13 +48,11 @@ func appendDecision(b []byte, v *limit.Verdict) []byte {
 // retryAfterMillis is exact, rounded up: 0 when allowed, absent when no wait is
 // known to help.
 func retryAfterMillis(v *limit.Verdict) (int64, bool) {
-	switch {
-	case v.Allowed:
+	if v.Allowed {
 		return 0, true
-	case v.Reason == limit.NoReason:
-		return wholeMillis(effective(v)), true
 	}
-	return 0, false
+	wait, helps := effective(v)
+	return wholeMillis(wait), helps
 }
 
 func appendInt(b []byte, name string, n int64) []byte {

@@ -17,25 +17,25 @@ func TestVerdictJSON(t *testing.T) {
 	}{
 		"admitted": {
 			limit.Verdict{Allowed: true, Source: limit.SourceForwarded, Rule: r, Limit: 100, Remaining: 99, ResetAfter: time.Minute},
-			`{"allowed":true,"limit":100,"remaining":99,"retry_after_ms":0,"reset_at":"2025-02-01T12:01:00.001Z","rule":"free \"x\"","source":"owner"}`},
+			`{"allowed":true,"limit":100,"remaining":99,"retry_after_ms":0,"reset_at":"2025-02-01T12:01:00.000Z","rule":"free \"x\"","source":"owner"}`},
 		"refused, rounded up": {
 			limit.Verdict{Source: limit.SourceDenyCache, Rule: r, Limit: 100, RetryAfter: 5667*time.Millisecond + 1},
-			`{"allowed":false,"limit":100,"remaining":0,"retry_after_ms":5668,"reset_at":"2025-02-01T12:00:00.001Z","rule":"free \"x\"","source":"deny_cache"}`},
+			`{"allowed":false,"limit":100,"remaining":0,"retry_after_ms":5668,"reset_at":"2025-02-01T12:00:00.000Z","rule":"free \"x\"","source":"deny_cache"}`},
 		"B15: never told to come back at once": {
 			limit.Verdict{Source: limit.SourceOwner, Rule: r, Limit: 100, RetryAfter: 1},
-			`{"allowed":false,"limit":100,"remaining":0,"retry_after_ms":1,"reset_at":"2025-02-01T12:00:00.001Z","rule":"free \"x\"","source":"owner"}`},
+			`{"allowed":false,"limit":100,"remaining":0,"retry_after_ms":1,"reset_at":"2025-02-01T12:00:00.000Z","rule":"free \"x\"","source":"owner"}`},
 		"delayed": {
-			limit.Verdict{Allowed: true, Source: limit.SourceFallback, Rule: r, Limit: 3, Delay: 1500 * time.Microsecond},
-			`{"allowed":true,"limit":3,"remaining":0,"retry_after_ms":0,"reset_at":"2025-02-01T12:00:00.001Z","rule":"free \"x\"","source":"fallback","delay_ms":2}`},
+			limit.Verdict{Allowed: true, Source: limit.SourceFallback, Rule: r, Limit: 3, Delay: 1500 * time.Microsecond, ResetAfter: 1500 * time.Microsecond},
+			`{"allowed":true,"limit":3,"remaining":0,"retry_after_ms":0,"reset_at":"2025-02-01T12:00:00.002Z","rule":"free \"x\"","source":"fallback","delay_ms":2}`},
 		"never": {
 			limit.Verdict{Source: limit.SourceOwner, Rule: r, Limit: 3, Remaining: 3, Reason: limit.CostExceedsLimit},
-			`{"allowed":false,"limit":3,"remaining":3,"reset_at":"2025-02-01T12:00:00.001Z","rule":"free \"x\"","source":"owner","reason":"cost_exceeds_limit"}`},
+			`{"allowed":false,"limit":3,"remaining":3,"reset_at":"2025-02-01T12:00:00.000Z","rule":"free \"x\"","source":"owner","reason":"cost_exceeds_limit"}`},
 		"nobody could be asked": {
 			limit.Verdict{Source: limit.SourceFallback, Rule: r, Limit: 3, Reason: limit.Unavailable},
-			`{"allowed":false,"limit":3,"remaining":0,"reset_at":"2025-02-01T12:00:00.001Z","rule":"free \"x\"","source":"fallback","reason":"unavailable"}`},
+			`{"allowed":false,"limit":3,"remaining":0,"reset_at":"2025-02-01T12:00:00.000Z","rule":"free \"x\"","source":"fallback","reason":"unavailable"}`},
 		"a dimension is missing": {
 			limit.Verdict{Rule: r, Limit: 3, Reason: limit.MissingDimension},
-			`{"allowed":false,"limit":3,"remaining":0,"reset_at":"2025-02-01T12:00:00.001Z","rule":"free \"x\"","reason":"missing_dimension"}`},
+			`{"allowed":false,"rule":"free \"x\"","reason":"missing_dimension"}`},
 		"no rule": {limit.Verdict{Allowed: true}, `{"allowed":true}`},
 	}
 	for name, test := range tests {
@@ -47,12 +47,15 @@ func TestVerdictJSON(t *testing.T) {
 	}
 }
 
-// A reset that falls on a whole millisecond is not moved.
-func TestResetIsExactOnWholeMilliseconds(t *testing.T) {
+// Whoever asks for the end of a window, and however late after the decision the
+// answer is written, is told that very instant.
+func TestResetIsTheNearestMillisecond(t *testing.T) {
 	v := limit.Verdict{Allowed: true, Rule: perMinute(t, "r", 1), ResetAfter: 1500 * time.Millisecond}
 	const want = `{"allowed":true,"limit":0,"remaining":0,"retry_after_ms":0,"reset_at":"2025-02-01T12:00:01.500Z","rule":"r"}`
-	if got := string(front.AppendVerdict(nil, &v, noon)); got != want {
-		t.Errorf("%s, want %s", got, want)
+	for _, late := range []time.Duration{0, 1, 40 * time.Microsecond, 499 * time.Microsecond, -40 * time.Microsecond} {
+		if got := string(front.AppendVerdict(nil, &v, noon.Add(late))); got != want {
+			t.Errorf("%v late: %s, want %s", late, got, want)
+		}
 	}
 }
 
