@@ -172,6 +172,14 @@ func (b *bucket) refund(s State, now, cost int64) State {
 	return State{A: now + d.ns, B: d.frac, C: now}
 }
 
+func (b *bucket) until(s State, now, room int64) time.Duration {
+	d, _ := b.deficit(&s, now)
+	left := b.takes(room)
+	d.ns -= left.ns
+	d.frac -= left.frac // if negative, it makes less than a nanosecond less
+	return max(d.up(), 0)
+}
+
 func (b *bucket) freshAt(s State) int64 { return int64(span{s.A, s.B}.up()) }
 
 // carry keeps the units that are used. A limit of 0 has no rate to tell time by

@@ -3,6 +3,7 @@ package limit
 import (
 	"math"
 	"math/big"
+	"reflect"
 	"testing"
 	"time"
 
@@ -196,4 +197,80 @@ func TestShareRefillsInTime(t *testing.T) {
 	if part := r.Share(2); part.Limit != 1 || part.Capacity() != 100 {
 		t.Errorf("half of 3 with a burst of 300 is %d with %d", part.Limit, part.Capacity())
 	}
+}
+
+// While nodes differ about a rule, what the smaller one refuses or is given back
+// changes nothing of what the larger one counts.
+func TestAlternatingRulesMintNothing(t *testing.T) {
+	for _, a := range algorithms() {
+		for _, lower := range []Spec{
+			{Algorithm: a, Limit: 20, Window: 100 * time.Hour},
+			{Algorithm: a, Limit: 20, Window: time.Minute},
+			{Algorithm: a, Limit: 0, Window: 100 * time.Hour},
+		} {
+			large := mustRule(t, full(Spec{Algorithm: a, Limit: 100, Window: 100 * time.Hour}))
+			small := mustRule(t, full(lower))
+			step := time.Minute
+			if a == SlidingWindowLog {
+				step = time.Second // in a minute's log, the small rule may rightly admit a minute later
+			}
+			now, s, admitted := start, State{}, 0
+			var v Verdict
+			for range 10 {
+				for range 100 {
+					if large.Apply(Take, &s, &v, now, 1); v.Allowed {
+						admitted++
+					}
+				}
+				if small.ApplyCarried(large, Take, &s, &v, now, 1) {
+					t.Fatalf("%v: %d a %v admits %s", a, lower.Limit, lower.Window, brief(v))
+				}
+				now += int64(step)
+			}
+			if admitted != 100 {
+				t.Errorf("%v beside %d a %v: admitted %d, want 100", a, lower.Limit, lower.Window, admitted)
+			}
+		}
+	}
+}
+
+// full lets a leaky bucket hold as much as its limit says.
+func full(s Spec) Spec {
+	if s.Algorithm == LeakyBucket && s.Limit > 0 {
+		s.Burst = s.Limit - 1
+	}
+	return s
+}
+
+// Under another rule too a refusal changes nothing and names the first moment
+// that is late enough, if nothing else is asked meanwhile.
+func TestCarriedRefusalIsExact(t *testing.T) {
+	everyAlgorithm(t, func(t *rapid.T, x *subject) {
+		x.latest = math.MaxInt64 - 2*int64(MaxWindow)
+		x.now = min(x.now, x.latest)
+		for range rapid.IntRange(1, 10).Draw(t, "steps") {
+			x.pass(t)
+			x.take(t, x.cost(t))
+		}
+		to := newSubject(t, drawSpec(t, x.rule.Algorithm)).rule
+		if to.Capacity() == 0 {
+			t.Skip("nothing is ever admitted")
+		}
+		cost := drawEdge(t, "cost", 1, to.Capacity(), 1, to.Capacity())
+		before := frozen(x.state)
+		var v Verdict
+		if to.ApplyCarried(x.rule, Take, &x.state, &v, x.now, cost) {
+			return
+		}
+		if !reflect.DeepEqual(before, frozen(x.state)) {
+			t.Fatalf("a refusal changed %+v to %+v", before, x.state)
+		}
+		until := x.now + int64(v.RetryAfter)
+		var at, early Verdict
+		to.ApplyCarried(x.rule, Peek, &x.state, &at, until, cost)
+		to.ApplyCarried(x.rule, Peek, &x.state, &early, until-1, cost)
+		if !at.Allowed || early.Allowed {
+			t.Fatalf("cost %d: %+v is not exact: then %+v, a nanosecond before %+v", cost, v, at, early)
+		}
+	})
 }

@@ -85,6 +85,10 @@ func (f *fixedWindow) refund(s State, now, cost int64) State {
 	return s
 }
 
+func (f *fixedWindow) until(s State, now, _ int64) time.Duration {
+	return time.Duration(s.B - max(now, s.A))
+}
+
 func (f *fixedWindow) freshAt(s State) int64 {
 	if s.C == 0 {
 		return s.A

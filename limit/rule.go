@@ -36,6 +36,9 @@ type judge interface {
 	refund(s State, now, cost int64) State
 	// freshAt is when the state will equal a fresh one.
 	freshAt(s State) int64
+	// until is how long it takes until no more than room is used. More is used
+	// now.
+	until(s State, now, room int64) time.Duration
 	// carry is s, counted by from, in this judge's terms; both are of one type.
 	carry(from judge, s State, now int64) State
 }
@@ -178,6 +181,45 @@ func (r *Rule) Carry(from *Rule, s State, now int64) State {
 		return State{}
 	}
 	return r.judge.carry(from.judge, s, now)
+}
+
+// ApplyCarried is Apply to a counter that is still kept under another rule, from.
+// r decides; it reports whether s is r's from now on, which it is only once r has
+// admitted something. A smaller rule cannot hold all that was used under a larger
+// one. If a refusal carried s over, the larger one would forget, and nodes that
+// differ about a rule for a while would admit without end. Until then the counter
+// goes on under from, and that is what a wait is reckoned by.
+func (r *Rule) ApplyCarried(from *Rule, mode Mode, s *State, v *Verdict, now, cost int64) (carried bool) {
+	if mode == Refund {
+		from.Apply(Refund, s, v, now, cost)
+		*v = r.judge.look(r.Carry(from, *s, now), now)
+		v.Allowed = true
+		return false
+	}
+	next := r.Carry(from, *s, now)
+	r.Apply(mode, &next, v, now, cost)
+	if v.RetryAfter > 0 {
+		v.RetryAfter = r.waitUnder(from, *s, now, cost, v.RetryAfter)
+	}
+	if mode != Take || !v.Allowed {
+		return false
+	}
+	*s = next
+	return true
+}
+
+// waitUnder is how long a request that r refuses has to wait while s is kept
+// under from; own is what it would be under r. A stamp of a log is gone when it
+// has expired under either.
+func (r *Rule) waitUnder(from *Rule, s State, now, cost int64, own time.Duration) time.Duration {
+	if r.Algorithm != from.Algorithm {
+		return own
+	}
+	wait := from.judge.until(s, now, r.capacity-cost)
+	if r.Algorithm == SlidingWindowLog {
+		return min(wait, own)
+	}
+	return wait
 }
 
 // Share is one of n equal parts of the rule, for a node that has to decide

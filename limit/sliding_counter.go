@@ -55,7 +55,7 @@ func (k *slidingCounter) take(s *State, v *Verdict, now, cost int64) {
 	v.Limit = k.limit
 	if cost > room {
 		v.Remaining = max(0, room)
-		v.RetryAfter = k.wait(c, now, cost)
+		v.RetryAfter = k.wait(c, now, k.limit-cost)
 		v.ResetAfter = k.reset(c, now)
 		return
 	}
@@ -66,17 +66,22 @@ func (k *slidingCounter) take(s *State, v *Verdict, now, cost int64) {
 	v.ResetAfter = k.reset(c, now)
 }
 
-// wait solves p·(1−f) + c <= limit − cost for the time: in the current window,
-// or where c alone is too much, in the next one, whose p it will be.
-func (k *slidingCounter) wait(c counts, now, cost int64) time.Duration {
+func (k *slidingCounter) until(s State, now, room int64) time.Duration {
+	c, now := k.at(&s, now)
+	return k.wait(c, now, room)
+}
+
+// wait solves p·(1−f) + c <= room for the time: in the current window, or where
+// c alone is too much, in the next one, whose p it will be.
+func (k *slidingCounter) wait(c counts, now, room int64) time.Duration {
 	end := c.start + k.window
-	if room := k.limit - cost - c.current; room >= 0 {
-		return time.Duration(end - k.falls(room, c.previous) - now)
+	if left := room - c.current; left >= 0 {
+		return time.Duration(end - k.falls(left, c.previous) - now)
 	}
 	// The next window may have started before this one ends, if this one is out
 	// of line.
 	early := end % k.window
-	return time.Duration(end - now + max(0, k.window-early-k.falls(k.limit-cost, c.current)))
+	return time.Duration(end - now + max(0, k.window-early-k.falls(room, c.current)))
 }
 
 // falls is how long before its end a window's weight of count falls to room,
@@ -101,8 +106,7 @@ func (k *slidingCounter) reset(c counts, now int64) time.Duration {
 func (k *slidingCounter) peek(s State, now, cost int64) Verdict {
 	v := k.look(s, now)
 	if v.Allowed = cost <= v.Remaining; !v.Allowed {
-		c, now := k.at(&s, now)
-		v.RetryAfter = k.wait(c, now, cost)
+		v.RetryAfter = k.until(s, now, k.limit-cost)
 	}
 	return v
 }

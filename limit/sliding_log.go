@@ -20,7 +20,7 @@ func (l *slidingLog) take(s *State, v *Verdict, now, cost int64) {
 	v.Limit = l.limit
 	if cost > l.limit-c.used {
 		v.Remaining = max(0, l.limit-c.used)
-		v.RetryAfter = l.wait(s.Log, c, now, cost)
+		v.RetryAfter = l.wait(s.Log, c, now, l.limit-cost)
 		v.ResetAfter = l.reset(s.Log, c, now)
 		return
 	}
@@ -34,8 +34,7 @@ func (l *slidingLog) take(s *State, v *Verdict, now, cost int64) {
 func (l *slidingLog) peek(s State, now, cost int64) Verdict {
 	v := l.look(s, now)
 	if v.Allowed = cost <= v.Remaining; !v.Allowed {
-		c, now := l.at(&s, now)
-		v.RetryAfter = l.wait(s.Log, c, now, cost)
+		v.RetryAfter = l.until(s, now, l.limit-cost)
 	}
 	return v
 }
@@ -45,10 +44,16 @@ func (l *slidingLog) look(s State, now int64) Verdict {
 	return Verdict{Limit: l.limit, Remaining: max(0, l.limit-c.used), ResetAfter: l.reset(s.Log, c, now)}
 }
 
-// wait is until enough of the oldest stamps have expired.
-func (l *slidingLog) wait(log []Stamp, c live, now, cost int64) time.Duration {
+func (l *slidingLog) until(s State, now, room int64) time.Duration {
+	c, now := l.at(&s, now)
+	return l.wait(s.Log, c, now, room)
+}
+
+// wait is until so many of the oldest stamps have expired that the others fit
+// the room.
+func (l *slidingLog) wait(log []Stamp, c live, now, room int64) time.Duration {
 	i := c.oldest
-	for missing := c.used + cost - l.limit - log[i].Cost; missing > 0; missing -= log[i].Cost {
+	for missing := c.used - room - log[i].Cost; missing > 0; missing -= log[i].Cost {
 		i = after(log, i)
 	}
 	return time.Duration(log[i].At + l.window - now)

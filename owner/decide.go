@@ -45,19 +45,18 @@ func (t *Table) decide(p *partition, now int64, c *Call, v *limit.Verdict) error
 	return nil
 }
 
-// carried answers a call under another rule than the counter's last one. The
-// caller's rule decides: nodes hear of a change at different moments, and each
-// means what it says.
+// carried answers a call under another rule than the counter's. The caller's
+// rule decides: nodes hear of a change at different moments, and each means what
+// it says.
 func (t *Table) carried(p *partition, now int64, s *slot, old *limit.Rule, c *Call, v *limit.Verdict) {
-	state := c.Rule.Carry(old, p.state(s, old), now)
-	c.Rule.Apply(c.Mode, &state, v, now, c.Cost)
-	if c.Mode == limit.Peek {
-		return
+	state, log, rule := p.state(s, old), logOf(s, old), old
+	if c.Rule.ApplyCarried(old, c.Mode, &state, v, now, c.Cost) {
+		rule = c.Rule
+		was := s.rule
+		s.rule = t.rules.acquire(rule)
+		t.rules.release(was)
 	}
-	log, was := logOf(s, old), s.rule
-	s.rule = t.rules.acquire(c.Rule)
-	t.rules.release(was)
-	t.keep(p, s, log, c.Rule, &state)
+	t.keep(p, s, log, rule, &state)
 }
 
 // keep writes a state back. A log that the algorithm replaced by another one

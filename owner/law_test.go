@@ -32,19 +32,16 @@ func (m *model) decide(now int64, c *Call) (limit.Verdict, error) {
 	}
 	state := s.State
 	state.Log = slices.Clone(state.Log)
-	if s.rule.ID() != c.Rule.ID() {
-		state = c.Rule.Carry(s.rule, state, now)
-	}
 	var v limit.Verdict
-	switch c.Mode {
-	case limit.Peek:
-		return c.Rule.Peek(state, now, c.Cost), nil
-	case limit.Refund:
-		state, v = c.Rule.Refund(state, now, c.Cost)
-	default:
-		state, v = c.Rule.Take(state, now, c.Cost)
+	switch {
+	case s.rule.ID() == c.Rule.ID():
+		c.Rule.Apply(c.Mode, &state, &v, now, c.Cost)
+	case c.Rule.ApplyCarried(s.rule, c.Mode, &state, &v, now, c.Cost):
+		s.rule = c.Rule
 	}
-	m.state[string(c.Counter)] = modelled{c.Partition, c.Rule, state}
+	if ok || v.Allowed && c.Mode == limit.Take {
+		m.state[string(c.Counter)] = modelled{c.Partition, s.rule, state}
+	}
 	return v, nil
 }
 
