@@ -14,7 +14,7 @@ import (
 	"github.com/ringlimit/ringlimit/limit"
 )
 
-// Bounds on bodies: a thousand long checks fit into the larger one.
+// Bounds on bodies: a thousand checks of 4 KB fit into the larger one.
 const (
 	maxCheckBytes  = 64 << 10
 	maxChecksBytes = 4 << 20
@@ -44,14 +44,17 @@ func (s *server) giveBack(x *exchange) {
 
 // read takes in the JSON body and readies the decoder.
 func (x *exchange) read(w http.ResponseWriter, r *http.Request, bound int64) error {
-	if !isJSON(r.Header.Get("Content-Type")) {
-		return &limit.InputError{Field: "Content-Type", Problem: "must be application/json"}
+	if err := saysJSON(r.Header["Content-Type"]); err != nil {
+		return err
+	}
+	if r.ContentLength > bound {
+		w.Header().Set("Connection", "close") // else the server waits for the body before it answers
+		return tooLarge(bound)
 	}
 	x.body.Reset()
 	_, err := x.body.ReadFrom(http.MaxBytesReader(w, r.Body, bound))
 	if _, over := errors.AsType[*http.MaxBytesError](err); over {
-		return front.NewProblem(http.StatusRequestEntityTooLarge, "body",
-			fmt.Sprintf("body: is too large; at most %d bytes are allowed", bound))
+		return tooLarge(bound)
 	}
 	if err != nil {
 		return &limit.InputError{Field: "body", Problem: "ended before its time"}
@@ -60,14 +63,42 @@ func (x *exchange) read(w http.ResponseWriter, r *http.Request, bound int64) err
 	return nil
 }
 
-// isJSON accepts application/json and application/…+json, with any parameters.
-func isJSON(contentType string) bool {
-	if contentType == "application/json" {
-		return true
+func tooLarge(bound int64) error {
+	return front.NewProblem(http.StatusRequestEntityTooLarge, "body",
+		fmt.Sprintf("body: is too large; at most %d bytes are allowed", bound))
+}
+
+// saysJSON accepts application/json and application/…+json in UTF-8, which JSON
+// always is (RFC 8259, section 8.1). Of two lines, another reader might believe
+// the other one.
+func saysJSON(lines []string) error {
+	problem := ""
+	switch media, charset := mediaType(lines); {
+	case len(lines) > 1:
+		problem = "is there more than once; it must be application/json, once"
+	case media != "application/json" && !(strings.HasPrefix(media, "application/") && strings.HasSuffix(media, "+json")):
+		problem = "must be application/json"
+	case charset != "" && !strings.EqualFold(charset, "utf-8"):
+		problem = fmt.Sprintf("has the charset %.40q; it must be application/json, whose charset is utf-8", charset)
+	default:
+		return nil
 	}
-	media, _, err := mime.ParseMediaType(contentType)
-	return err == nil && (media == "application/json" ||
-		strings.HasPrefix(media, "application/") && strings.HasSuffix(media, "+json"))
+	return &limit.InputError{Field: "Content-Type", Problem: problem}
+}
+
+// mediaType reads the first line; empty if there is none that can be read.
+func mediaType(lines []string) (media, charset string) {
+	if len(lines) == 0 {
+		return "", ""
+	}
+	if lines[0] == "application/json" {
+		return lines[0], "" // what nearly everyone sends, without an allocation
+	}
+	media, parameters, err := mime.ParseMediaType(lines[0])
+	if err != nil {
+		return "", ""
+	}
+	return media, parameters["charset"]
 }
 
 // syntaxError says where a body stops being JSON.

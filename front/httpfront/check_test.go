@@ -1,13 +1,17 @@
 package httpfront
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -170,6 +174,7 @@ func TestContentType(t *testing.T) {
 		"application/json": 200, "application/json; charset=utf-8": 200, "Application/JSON;charset=UTF-8": 200,
 		"application/vnd.acme.check+json": 200,
 		"":                                400, "text/plain": 400, "text/json": 400, "application/x-www-form-urlencoded": 400,
+		"application/json; charset=iso-8859-1": 400, "application/json; charset=utf-16": 400,
 		"application/jsonp": 400, "image/svg+json": 400, "application/json; charset": 400, "application/json, text/plain": 400,
 	} {
 		r := httptest.NewRequest("POST", "/v1/check", strings.NewReader(`{"key":"a"}`))
@@ -180,6 +185,33 @@ func TestContentType(t *testing.T) {
 		}
 		if want == 400 {
 			wantProblem(t, w, 400, "Content-Type", "must be application/json")
+		}
+	}
+	r := httptest.NewRequest("POST", "/v1/check", strings.NewReader(`{"key":"a"}`))
+	r.Header["Content-Type"] = []string{"application/json", "application/json"}
+	wantProblem(t, do(h, r), 400, "Content-Type", "is there more than once; it must be application/json")
+}
+
+// A body that says how much too large it will be is not waited for.
+func TestAnnouncedLargeBodyIsRefusedAtOnce(t *testing.T) {
+	server := httptest.NewServer(New(config(limited(t, 3))))
+	defer server.Close()
+	for path, length := range map[string]int64{"/v1/check": maxCheckBytes + 1, "/v1/refund": 1 << 40, "/v1/checks": maxChecksBytes + 1} {
+		conn, err := net.Dial("tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		conn.SetReadDeadline(time.Now().Add(20 * time.Second)) // for a server that waits
+		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", path, length)
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusRequestEntityTooLarge || !resp.Close {
+			t.Errorf("%s: %d, closed: %v", path, resp.StatusCode, resp.Close)
 		}
 	}
 }

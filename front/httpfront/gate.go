@@ -88,17 +88,16 @@ func (g *gate) admit(w http.ResponseWriter, r *http.Request, req *limit.Request,
 	if err == nil {
 		v, err = g.check(r.Context(), req)
 	}
-	now := g.Now()
-	if err == nil && v.Allowed {
-		front.SetHeaders(w.Header(), &v, now)
-		err = wait(r.Context(), v.Delay)
+	if err == nil && v.Delay > 0 {
+		err = await(w, r, &v)
 	}
 	switch {
 	case err != nil:
 		g.fail(w, err, status)
 	case !v.Allowed:
-		front.WriteDenial(w, &v, now, status, g.Rand())
+		front.WriteDenial(w, &v, g.Now(), status, g.Rand())
 	default:
+		front.SetHeaders(w.Header(), &v, g.Now())
 		return true
 	}
 	return false
@@ -125,11 +124,34 @@ func (g *gate) fail(w http.ResponseWriter, err error, status int) {
 	p.Write(w)
 }
 
-// wait returns the context's error if that ends first.
-func wait(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
+// await lets the request's turn come; the verdict is then one of that moment.
+func await(w http.ResponseWriter, r *http.Request, v *limit.Verdict) error {
+	if err := extend(w, r, v.Delay); err != nil {
+		return err
+	}
+	if err := wait(r.Context(), v.Delay); err != nil {
+		return err
+	}
+	v.ResetAfter = max(v.ResetAfter-v.Delay, 0)
+	return nil
+}
+
+// extend keeps our wait from using up the time that the server allows for an
+// answer: past it the client would get an empty reply.
+func extend(w http.ResponseWriter, r *http.Request, d time.Duration) error {
+	server, ok := r.Context().Value(http.ServerContextKey).(*http.Server)
+	if !ok || server.WriteTimeout <= 0 {
+		return nil // it allows any
+	}
+	err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d + server.WriteTimeout))
+	if errors.Is(err, http.ErrNotSupported) {
 		return nil
 	}
+	return err
+}
+
+// wait returns the context's error if that ends first.
+func wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -215,6 +215,47 @@ func TestDelayIsWaitedOut(t *testing.T) {
 	})
 }
 
+// The headers are those of the moment at which the client reads them: whose turn
+// it is has only its own second left.
+func TestHeadersAfterTheDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := New(config(queue(t)))
+		start := time.Now().Unix()
+		for i := range int64(3) {
+			w := do(h, from("192.0.2.1:1", "GET", "/v1/authorize"))
+			reset := strconv.FormatInt(start+i+1, 10)
+			if got := w.Header(); got.Get("RateLimit-Reset") != "1" || got.Get("X-RateLimit-Reset") != reset || !strings.HasSuffix(got.Get("RateLimit"), ";t=1") {
+				t.Errorf("%d: %v, want 1 and %s", i, got, reset)
+			}
+		}
+	})
+}
+
+// A wait that is longer than the server lets an answer take is answered all the
+// same, and the handler behind the middleware has its whole time afterwards.
+func TestDelayOutlastsTheWriteTimeout(t *testing.T) {
+	const timeout = 500 * time.Millisecond
+	verdict := limit.Verdict{Allowed: true, Rule: perMinute(t, 3), Delay: timeout + timeout/2}
+	cfg := config(limited(t, 3))
+	cfg.Checker = says{verdict}
+	next := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "served") })
+	for path, h := range map[string]http.Handler{"/v1/authorize": New(cfg), "/": Middleware(cfg)(next)} {
+		server := httptest.NewUnstartedServer(h)
+		server.Config.WriteTimeout = timeout
+		server.Start()
+		defer server.Close()
+		resp, err := server.Client().Get(server.URL + path)
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusOK || resp.Header.Get("RateLimit-Limit") == "" {
+			t.Errorf("%s: %d %v", path, resp.StatusCode, resp.Header)
+		}
+	}
+}
+
 // A client that leaves while it waits is not served.
 func TestDelayEndsWithTheRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
