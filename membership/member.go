@@ -34,7 +34,7 @@ func (s State) String() string {
 	return "unknown"
 }
 
-// Member is what a node says of itself.
+// Member is what a node says of itself, and where it was heard.
 type Member struct {
 	ID    NodeID
 	Boot  BootID
@@ -42,6 +42,9 @@ type Member struct {
 	Owner bool   // false: forwards checks and never owns a counter
 	Peer  string // host:port of its node-to-node gRPC
 	HTTP  string // host:port of its HTTP door; empty when it has none
+	// Gossip is the host:port that others reach its gossip at. The node does not
+	// tell it: it is where the gossip finds it.
+	Gossip string
 	// Ring is the id of the placement it computes its ring with. Nodes whose
 	// placements differ would disagree on owners for ever and must not mix.
 	Ring uint64

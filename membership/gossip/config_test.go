@@ -25,7 +25,7 @@ func TestBadConfigIsNamed(t *testing.T) {
 		"any without adv":      {func(c *Config) { c.Bind = ":0" }, "advertise"},
 		"adv without port":     {func(c *Config) { c.Advertise = "10.0.0.1" }, "advertise: \"10.0.0.1\""},
 		"adv to all":           {func(c *Config) { c.Advertise = "0.0.0.0:1" }, "advertise: 0.0.0.0:1"},
-		"not our address":      {func(c *Config) { c.Bind = "192.0.2.1:0" }, "listen on 192.0.2.1:0"},
+		"not our address":      {func(c *Config) { c.Bind = "192.0.2.1:0" }, "gossip: listen tcp 192.0.2.1:0: bind: "},
 		"bad seed":             {func(c *Config) { c.Join = []string{"h:0"} }, "join: \"h:0\""},
 		"a name that has none": {func(c *Config) { c.Bind = "empty.example:1" }, "no address"},
 	} {

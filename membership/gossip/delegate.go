@@ -153,5 +153,7 @@ func read(n *memberlist.Node) (membership.Member, netip.AddrPort, error) {
 	if nodeName(m) != n.Name {
 		return membership.Member{}, netip.AddrPort{}, fmt.Errorf("%w: it names %s", errMeta, nodeName(m))
 	}
-	return m, netip.AddrPortFrom(ip.Unmap(), n.Port), nil
+	addr := netip.AddrPortFrom(ip.Unmap(), n.Port)
+	m.Gossip = addr.String()
+	return m, addr, nil
 }

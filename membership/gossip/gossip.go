@@ -11,8 +11,10 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/memberlist"
@@ -65,7 +67,7 @@ func Start(cfg Config) (*Gossip, error) {
 	settings.Delegate, settings.Events, settings.Alive, settings.Merge = d, d, d, d
 	list, err := memberlist.Create(settings)
 	if err != nil {
-		return nil, fmt.Errorf("gossip: listen on %s: %w", cfg.Bind, err)
+		return nil, startError(err)
 	}
 	self := list.LocalNode()
 	ip, _ := netip.AddrFromSlice(self.Addr)
@@ -73,12 +75,26 @@ func Start(cfg Config) (*Gossip, error) {
 		cfg: cfg, seeds: seeds, addr: netip.AddrPortFrom(ip.Unmap(), self.Port),
 		list: list, roster: r, delegate: d, mailbox: membership.NewMailbox(),
 	}
+	r.setAddr(g.addr)
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	first := r.view()
 	g.mailbox.Put(first)
 	g.spawn(func() { g.settle(first) })
 	g.spawn(g.rejoin)
 	return g, nil
+}
+
+// startError is what the system said of the socket. memberlist wraps that in three
+// layers of text, and nobody can ask those what went wrong.
+func startError(err error) error {
+	text := err.Error()
+	if at := strings.LastIndex(text, "listen "); at >= 0 {
+		text = text[at:]
+	}
+	if rest, ok := strings.CutSuffix(text, syscall.EADDRINUSE.Error()); ok {
+		return fmt.Errorf("gossip: %s%w", rest, syscall.EADDRINUSE)
+	}
+	return errors.New("gossip: " + text)
 }
 
 // Views gives the members whenever they changed, ourself among them, bursts

@@ -104,6 +104,13 @@ func (r *roster) view() membership.View {
 	return membership.NewView(all)
 }
 
+// setAddr notes where our own gossip is reached, once it is known.
+func (r *roster) setAddr(addr netip.AddrPort) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.self.Gossip = addr.String()
+}
+
 // setState changes what we tell of ourselves and reports whether it was news.
 func (r *roster) setState(s membership.State) bool {
 	r.mu.Lock()

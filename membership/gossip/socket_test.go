@@ -2,12 +2,15 @@ package gossip
 
 import (
 	"context"
+	"errors"
 	"net"
-	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/ringlimit/ringlimit/membership"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -35,6 +38,7 @@ func TestRealSockets(t *testing.T) {
 			select {
 			case v := <-g.Views():
 				members = len(v.Members)
+				checkAddresses(t, v, map[membership.NodeID]string{"n1": a.Addr(), "n2": b.Addr()})
 			case <-ctx.Done():
 				t.Fatalf("%s did not see both", g.Addr())
 			}
@@ -45,10 +49,21 @@ func TestRealSockets(t *testing.T) {
 		t.Errorf("UDP is not bound at %s", a.Addr())
 	}
 	_, err = Start(Config{Self: member("n3"), Bind: a.Addr()})
-	if err == nil || !strings.Contains(err.Error(), a.Addr()) || !strings.Contains(err.Error(), "address already in use") {
-		t.Errorf("port in use: %v", err)
+	want := "gossip: listen tcp " + a.Addr() + ": bind: address already in use"
+	if err == nil || err.Error() != want || !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("port in use: %v, want %s", err, want)
 	}
 	if err := b.Leave(ctx); err != nil {
 		t.Error(err)
+	}
+}
+
+// checkAddresses: each member is shown at the address that its gossip is at.
+func checkAddresses(t *testing.T, v membership.View, want map[membership.NodeID]string) {
+	t.Helper()
+	for _, m := range v.Members {
+		if m.Gossip != want[m.ID] {
+			t.Errorf("%s gossips at %q, want %s", m.ID, m.Gossip, want[m.ID])
+		}
 	}
 }
