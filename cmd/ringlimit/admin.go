@@ -50,12 +50,13 @@ func (a admin) Members() []adminfront.Member {
 
 func shown(m membership.Member) adminfront.Member {
 	return adminfront.Member{
-		ID:    string(m.ID),
-		State: m.State.String(),
-		Addr:  m.HTTP,
-		Peer:  m.Peer,
-		Owner: m.Owner,
-		Boot:  m.Boot.String(),
+		ID:     string(m.ID),
+		State:  m.State.String(),
+		Addr:   m.HTTP,
+		Peer:   m.Peer,
+		Gossip: m.Gossip,
+		Owner:  m.Owner,
+		Boot:   m.Boot.String(),
 	}
 }
 

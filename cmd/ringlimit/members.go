@@ -12,8 +12,8 @@ const defaultAdmin = "http://127.0.0.1:7704"
 // memberList is the answer to GET /v1/members.
 type memberList struct {
 	Members []struct {
-		ID, State, Addr, Peer string
-		Owner                 bool
+		ID, State, Addr, Peer, Gossip string
+		Owner                         bool
 	} `json:"members"`
 }
 
@@ -41,9 +41,9 @@ func (c *command) members() *cobra.Command {
 }
 
 func (l *memberList) text(w io.Writer) {
-	rows := [][]string{{"ID", "STATE", "OWNER", "HTTP", "PEER"}}
+	rows := [][]string{{"ID", "STATE", "OWNER", "HTTP", "PEER", "GOSSIP"}}
 	for _, m := range l.Members {
-		rows = append(rows, []string{m.ID, m.State, strconv.FormatBool(m.Owner), m.Addr, m.Peer})
+		rows = append(rows, []string{m.ID, m.State, strconv.FormatBool(m.Owner), m.Addr, m.Peer, m.Gossip})
 	}
 	table(w, rows)
 }

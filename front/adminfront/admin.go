@@ -25,12 +25,13 @@ type Cluster interface {
 
 // Member is a node as /v1/members shows it.
 type Member struct {
-	ID    string `json:"id"`
-	State string `json:"state"` // joining, serving or draining
-	Addr  string `json:"addr"`  // host:port of its HTTP door; empty if it has none
-	Peer  string `json:"peer"`  // host:port where other nodes ask it
-	Owner bool   `json:"owner"` // false: it forwards and never counts
-	Boot  string `json:"boot"`  // differs for each run of the node
+	ID     string `json:"id"`
+	State  string `json:"state"`  // joining, serving or draining
+	Addr   string `json:"addr"`   // host:port of its HTTP door; empty if it has none
+	Peer   string `json:"peer"`   // host:port where other nodes ask it
+	Gossip string `json:"gossip"` // host:port of its gossip: what a new node joins by
+	Owner  bool   `json:"owner"`  // false: it forwards and never counts
+	Boot   string `json:"boot"`   // differs for each run of the node
 }
 
 // Location is where a request is counted.
