@@ -11,7 +11,8 @@ import (
 
 // Check judges req by the rule that matches it and, unless req.Peek is set,
 // charges it. A denial is a verdict, not an error. Errors are *limit.InputError
-// for a bad request, which changes no counter, and ctx.Err().
+// for a bad request, which changes no counter, context.Canceled, and ErrLeft. A
+// deadline of ctx that passes is answered by the rule's on_failure.
 func (n *Node) Check(ctx context.Context, req Request) (Verdict, error) {
 	mode := limit.Take
 	if req.Peek {
@@ -22,12 +23,16 @@ func (n *Node) Check(ctx context.Context, req Request) (Verdict, error) {
 
 // Refund gives back req.Cost of what an earlier Check took, never above the
 // limit. It is sent once: if the owner cannot be asked, the refund is lost and
-// an error says so.
+// an error says so. What a fallback admitted was never charged at the owner: give
+// back only what a verdict of the owner took (see Verdict.Source).
 func (n *Node) Refund(ctx context.Context, req Request) (Verdict, error) {
 	return n.charge(ctx, req, limit.Refund)
 }
 
 func (n *Node) charge(ctx context.Context, req Request, mode limit.Mode) (Verdict, error) {
+	if n.gone.Load() {
+		return Verdict{}, ErrLeft
+	}
 	s := n.scratch.Get().(*scratch)
 	defer n.release(s)
 	s.req = req
@@ -83,6 +88,9 @@ type Location struct {
 // Locate finds the owner of req's counter and asks it what is left, without
 // taking anything.
 func (n *Node) Locate(ctx context.Context, req Request) (Location, error) {
+	if n.gone.Load() {
+		return Location{}, ErrLeft
+	}
 	var match rules.Match
 	if err := n.match(&req, &match); err != nil {
 		return Location{}, err

@@ -2,6 +2,7 @@ package ringlimit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/ringlimit/ringlimit/limit"
 	"github.com/ringlimit/ringlimit/membership"
+	"github.com/ringlimit/ringlimit/owner"
 	"github.com/ringlimit/ringlimit/rules"
 )
 
@@ -197,7 +199,7 @@ func TestForwarderOwnsNothing(t *testing.T) {
 		}
 		admitted := 0
 		for i := range 150 {
-			n := []*Node{gateway, nodes[i%2]}[i%2]
+			n := []*Node{gateway, nodes[0], nodes[1]}[i%3]
 			if check(t, n, Request{Key: "k"}).Allowed {
 				admitted++
 			}
@@ -208,9 +210,8 @@ func TestForwarderOwnsNothing(t *testing.T) {
 	})
 }
 
-// A node that is gone takes its partitions' counters with it, and the others
-// answer for them from then on; one that restarts fast, under its name and
-// address, does not leave them with dead connections (H58).
+// A node that restarts fast, under its name and address, has lost its counters,
+// and the others ask the new boot (H58).
 func TestFastRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory()
@@ -224,9 +225,10 @@ func TestFastRestart(t *testing.T) {
 		nodes[2] = start(t, m.config(t, 2, set))
 		settle(t, nodes...)
 		defer stop(t, nodes...)
-		for _, n := range nodes {
-			if v := check(t, n, Request{Key: key}); v.Source == limit.SourceFallback {
-				t.Errorf("%s cannot ask the new boot: %+v", n.Name(), v)
+		time.Sleep(time.Second) // settle cannot tell the old boot from the new one
+		for i, n := range nodes {
+			if v := check(t, n, Request{Key: key}); v.Source == limit.SourceFallback || v.Remaining != int64(99-i) {
+				t.Errorf("%s was not answered by the new boot: %+v", n.Name(), v)
 			}
 		}
 	})
@@ -266,6 +268,9 @@ tiers:
 		}
 		if admitted["default"] != 3 || admitted["allow"] != 8 || admitted["deny"] != 0 {
 			t.Errorf("admitted %v, want 3 (a third of 9), 8 and 0", admitted)
+		}
+		if n := testutil.ToFloat64(nodes[0].metrics.failures.WithLabelValues("timeout")); n != 24 {
+			t.Errorf("the metric counts %v timeouts, want 24", n)
 		}
 	})
 }
@@ -320,22 +325,103 @@ func TestSupersededNodeDecidesNothing(t *testing.T) {
 	})
 }
 
-// A node that leaves is out of the others' ring when Leave returns or soon
-// after, and its keys are decided by them.
+// A node that leaves decides until the others have heard: at no moment is one of
+// its keys without an owner's verdict.
 func TestLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes := cluster(t, newMemory(), 3, parseRules(t, eachAlgorithm))
-		key := ownedBy(t, nodes[0], "", "node-2")
-		stop(t, nodes[2])
-		if nodes[2].Ready() == nil {
-			t.Error("ready after Leave")
+		key := ownedBy(t, nodes[0], "bucket", "node-2")
+		left := make(chan error)
+		began := time.Now()
+		go func() { left <- nodes[2].Leave(context.Background()) }()
+		for done := false; !done; time.Sleep(time.Millisecond) {
+			for _, n := range nodes[:2] {
+				if v := check(t, n, Request{Key: key, Tier: "bucket"}); v.Source == limit.SourceFallback {
+					t.Errorf("%s, %v after Leave began: no verdict of an owner: %+v", n.Name(), time.Since(began), v)
+				}
+			}
+			select {
+			case err := <-left:
+				done = true
+				if err != nil || time.Since(began) > time.Second {
+					t.Errorf("left after %v: %v", time.Since(began), err)
+				}
+			default:
+			}
 		}
-		settle(t, nodes[:2]...)
-		defer stop(t, nodes[:2]...)
-		if v := check(t, nodes[0], Request{Key: key}); v.Source == limit.SourceFallback {
-			t.Errorf("nobody decides for a key of the node that left: %+v", v)
+		if !agree(nodes[:2]) {
+			t.Errorf("Leave is over and unheard: %v", nodes[0].Members())
+		}
+		if _, err := nodes[2].Check(t.Context(), Request{Key: key}); err != ErrLeft || nodes[2].Ready() == nil {
+			t.Errorf("a check after Leave: %v", err)
+		}
+		stop(t, nodes[:2]...)
+	})
+}
+
+// A process that starts under the name of a later one is told so.
+func TestStartUnderTheNameOfALaterProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		set := parseRules(t, eachAlgorithm)
+		cfg := m.config(t, 0, set)
+		cfg.boot = newBootID() + 1<<40
+		later := start(t, cfg)
+		defer stop(t, later)
+		cfg = m.config(t, 1, set)
+		cfg.Name = later.Name()
+		_, err := Start(t.Context(), cfg)
+		if wrong, ok := errors.AsType[*ConfigError](err); !ok || wrong.Field != "name" {
+			t.Errorf("started: %v", err)
 		}
 	})
+}
+
+// The secret and the cluster's name keep strangers out of the gossip, and the
+// secret keeps them from the peer port and hides where keys fall.
+func TestStrangersStayOut(t *testing.T) {
+	for name, spoil := range map[string]func(*Config){
+		"another secret": func(c *Config) { c.Secret = []byte("the secret of another cluster") },
+		"another name":   func(c *Config) { c.Cluster = "another" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMemory()
+				ours := start(t, m.config(t, 0, parseRules(t, eachAlgorithm)))
+				cfg := m.config(t, 1, parseRules(t, eachAlgorithm))
+				spoil(&cfg)
+				stranger := start(t, cfg)
+				defer stop(t, ours, stranger)
+				time.Sleep(time.Minute)
+				if len(ours.Members()) != 1 || len(stranger.Members()) != 1 {
+					t.Errorf("they mix: %v", ours.Members())
+				}
+				if name != "another secret" {
+					return
+				}
+				call := &owner.Call{Charge: limit.Charge{Counter: []byte("c"), Rule: firstRule(ours), Cost: 1}}
+				if _, err := stranger.pool.Peer(ours.self).Check(t.Context(), call, stranger.clock.Now()+int64(time.Second)); err == nil {
+					t.Error("a stranger's check was answered")
+				}
+				if samePlaces(t, ours, stranger) {
+					t.Error("with two secrets all keys fall on the same partitions")
+				}
+			})
+		})
+	}
+}
+
+func samePlaces(t *testing.T, a, b *Node) bool {
+	t.Helper()
+	for i := range 50 {
+		req := Request{Key: fmt.Sprintf("key-%d", i)}
+		la, _ := a.Locate(t.Context(), req)
+		lb, _ := b.Locate(t.Context(), req)
+		if la.Partition != lb.Partition {
+			return false
+		}
+	}
+	return true
 }
 
 // The metrics can be registered again by the next node of the process.

@@ -10,9 +10,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/ringlimit/ringlimit/forward"
 	"github.com/ringlimit/ringlimit/front/httpfront"
 	"github.com/ringlimit/ringlimit/membership"
 	"github.com/ringlimit/ringlimit/membership/gossip"
+	"github.com/ringlimit/ringlimit/owner"
 	"github.com/ringlimit/ringlimit/rules"
 )
 
@@ -78,6 +80,7 @@ type Config struct {
 	listen     func(network, address string) (net.Listener, error)
 	dial       func(ctx context.Context, address string) (net.Conn, error)
 	tuneGossip func(*gossip.Config)
+	boot       membership.BootID
 }
 
 // withDefaults fills in what is zero and says what is wrong, all at once.
@@ -86,22 +89,38 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.Gossip, "127.0.0.1:7703")
 	setDefault(&c.Cluster, "ringlimit")
 	setDefault(&c.JoinTimeout, 10*time.Second)
-	setDefault(&c.Memory, 1<<30)
-	setDefault(&c.Deadline, 50*time.Millisecond)
+	setDefault(&c.Memory, owner.DefaultMemory)
+	setDefault(&c.Deadline, forward.DefaultDeadline)
 	setDefault(&c.Rules, new(rules.Set))
 	setDefault(&c.Logger, slog.New(slog.DiscardHandler))
+	setDefault(&c.boot, newBootID())
 	if c.listen == nil {
 		c.listen = net.Listen
 	}
 	return c, errors.Join(
 		validName(c.Name),
-		positive("memory", c.Memory),
-		positive("deadline", int64(c.Deadline)),
-		positive("join timeout", int64(c.JoinTimeout)),
-		positive("fallback capacity", c.FallbackCapacity+1),
+		atLeast("memory", c.Memory, 1),
+		atLeast("deadline", int64(c.Deadline), 1),
+		atLeast("join timeout", int64(c.JoinTimeout), 1),
+		atLeast("fallback-capacity", c.FallbackCapacity, 0),
 		c.validAddress("peer", c.Peer),
 		c.validAddress("gossip", c.Gossip),
 	)
+}
+
+// ConfigError says which field of a Config is wrong and what would be right, or
+// why what it asks for could not be had.
+type ConfigError struct {
+	Field string // as the ringlimit command names it: "name", "peer", …
+	Err   error
+}
+
+func (e *ConfigError) Error() string { return e.Field + ": " + e.Err.Error() }
+
+func (e *ConfigError) Unwrap() error { return e.Err }
+
+func wrong(field, format string, args ...any) error {
+	return &ConfigError{field, fmt.Errorf(format, args...)}
 }
 
 func setDefault[T comparable](field *T, value T) {
@@ -115,19 +134,19 @@ const maxName = 64
 
 func validName(name string) error {
 	if name == "" || len(name) > maxName {
-		return fmt.Errorf("name: must have 1 to %d bytes, has %d", maxName, len(name))
+		return wrong("name", "must have 1 to %d bytes, has %d", maxName, len(name))
 	}
 	for _, c := range []byte(name) {
 		if c <= ' ' || c > '~' || c == '/' {
-			return fmt.Errorf("name: %q holds %q; it may hold printable ASCII without spaces and slashes", name, c)
+			return wrong("name", "%q holds %q; it may hold printable ASCII without spaces and slashes", name, c)
 		}
 	}
 	return nil
 }
 
-func positive(field string, n int64) error {
-	if n <= 0 {
-		return fmt.Errorf("%s: must be positive", field)
+func atLeast(field string, n, least int64) error {
+	if n < least {
+		return wrong(field, "is %d; must be at least %d", n, least)
 	}
 	return nil
 }
@@ -136,10 +155,10 @@ func positive(field string, n int64) error {
 func (c Config) validAddress(field, address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return fmt.Errorf("%s: %q is not host:port: %w", field, address, err)
+		return wrong(field, "%q is not host:port: %w", address, err)
 	}
 	if ip := net.ParseIP(host); c.Advertise == "" && (host == "" || ip != nil && ip.IsUnspecified()) {
-		return fmt.Errorf("%s: %q listens on every address; set advertise to the one that others reach", field, address)
+		return wrong(field, "%q listens on every address; set advertise to the one that others reach", address)
 	}
 	return nil
 }

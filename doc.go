@@ -9,7 +9,7 @@
 //	2  rules.Set.Match    which rule applies -> one limit.Charge {counter, rule, cost}
 //	3  ring.Ring          partition of the counter, owner of the partition (one atomic load)
 //	4a owner.Table        ours: lock the partition, limit.Rule.Take(state, now, cost)
-//	4b forward.DenyCache  not ours: known to be denied until T -> Verdict, no hop
+//	4b forward            not ours: known to be denied until T -> Verdict, no hop
 //	4c forward/peerrpc    else: one record in a frame on the owner's stream -> its 4a
 //	5  front              Verdict -> headers, 429
 //

@@ -26,8 +26,9 @@ func (n *Node) follow(ctx context.Context) {
 }
 
 // adopt publishes the ring of a view. Partitions gained are held before the
-// ring says so, partitions lost are let go after: in between both answers are
-// right, since the phase decides.
+// ring says so, and partitions lost are let go after it, so that this node never
+// sends itself what it does not hold. One that leaves lets go of nothing: the
+// others ask it until they have heard.
 func (n *Node) adopt(v membership.View) error {
 	if owners := v.Owners(); !slices.Equal(owners, n.ring.Nodes()) {
 		next, err := ring.New(n.params, owners)
@@ -44,13 +45,13 @@ func (n *Node) adopt(v membership.View) error {
 	}
 	n.router.Publish(n.ring, n.peerIn(v)) // also for the same ring: a member may have a new address
 	for p, mine := range owned {
-		if !mine {
+		if !mine && !n.leaving.Load() {
 			n.table.SetPhase(p, owner.None)
 		}
 	}
 	n.view.Store(&v)
 	n.pool.Retain(v)
-	n.noteServing(v)
+	n.note(v)
 	return nil
 }
 
@@ -77,15 +78,16 @@ func (n *Node) peerIn(v membership.View) func(membership.NodeID) forward.Peer {
 	}
 }
 
-// noteServing lets Start return once this node takes part.
-func (n *Node) noteServing(v membership.View) {
-	self, ok := v.Find(n.self.ID)
-	if !ok || self.State != membership.Serving || v.Superseded(n.self) {
+// note lets Start return once this node takes part, or never can.
+func (n *Node) note(v membership.View) {
+	superseded := v.Superseded(n.self)
+	n.superseded.Store(superseded)
+	if self, ok := v.Find(n.self.ID); !superseded && (!ok || self.State != membership.Serving) {
 		return
 	}
 	select {
-	case <-n.serving:
+	case <-n.settled:
 	default:
-		close(n.serving)
+		close(n.settled)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"fmt"
 
 	"github.com/ringlimit/ringlimit/owner"
 )
@@ -29,7 +28,7 @@ func deriveKeys(secret []byte) (keys, error) {
 		return keys{}, nil
 	}
 	if len(secret) < minSecret {
-		return keys{}, fmt.Errorf("secret: is %d bytes long; at least %d are needed", len(secret), minSecret)
+		return keys{}, wrong("secret", "is %d bytes long; at least %d are needed", len(secret), minSecret)
 	}
 	derive := func(label string) []byte {
 		key, err := hkdf.Key(sha256.New, secret, nil, "ringlimit "+label, 32)
