@@ -79,8 +79,11 @@ func (f *fixedWindow) look(s State, now int64) Verdict {
 }
 
 func (f *fixedWindow) refund(s State, now, cost int64) State {
-	if now < s.B {
-		s.C -= min(cost, s.C)
+	if now >= s.B || s.C == 0 {
+		return s
+	}
+	if s.C -= min(cost, s.C); s.C == 0 { // as a fresh one: on boundaries of our own
+		s.A, s.B = f.around(max(now, s.A))
 	}
 	return s
 }

@@ -41,6 +41,7 @@ type judge interface {
 	until(s State, now, room int64) time.Duration
 	// carry is s, counted by from, in this judge's terms; both are of one type.
 	carry(from judge, s State, now int64) State
+	shipper
 }
 
 // NewRule checks the Spec and compiles it. The error is a *SpecError. Name,

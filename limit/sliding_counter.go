@@ -21,17 +21,17 @@ type slidingCounter struct {
 type counts struct{ start, previous, current int64 }
 
 // at is the state as it stands at now, and now as the counter sees it: not
-// before the current window.
+// before the current window. A window that another node has started may be out
+// of line with this node's clock, and so are those that follow it, until the
+// counter is fresh: to bring one into line would let go of some of its count.
 func (k *slidingCounter) at(s *State, now int64) (counts, int64) {
-	if now < s.A+k.window {
+	switch age := now - s.A; {
+	case age < k.window:
 		return counts{s.A, s.B, s.C}, max(now, s.A)
+	case s.C > 0 && age-k.window < k.window:
+		return counts{start: s.A + k.window, previous: s.C}, now
 	}
-	start := now - now%k.window
-	// A window that another node has started may be a little out of line.
-	if start-s.A < k.window+k.window/2 {
-		return counts{start: start, previous: s.C}, now
-	}
-	return counts{start: start}, now
+	return counts{start: now - now%k.window}, now
 }
 
 // room is what the limit leaves above the estimate; negative when a limit was
@@ -78,10 +78,7 @@ func (k *slidingCounter) wait(c counts, now, room int64) time.Duration {
 	if left := room - c.current; left >= 0 {
 		return time.Duration(end - k.falls(left, c.previous) - now)
 	}
-	// The next window may have started before this one ends, if this one is out
-	// of line.
-	early := end % k.window
-	return time.Duration(end - now + max(0, k.window-early-k.falls(room, c.current)))
+	return time.Duration(end - now + k.window - k.falls(room, c.current))
 }
 
 // falls is how long before its end a window's weight of count falls to room,
@@ -119,9 +116,13 @@ func (k *slidingCounter) look(s State, now int64) Verdict {
 // refund gives back to the current window only: the previous one's count is
 // half forgotten already.
 func (k *slidingCounter) refund(s State, now, cost int64) State {
-	c, _ := k.at(&s, now)
-	if c.current > 0 { // then s is in the window of now
-		s.C -= min(cost, s.C)
+	c, now := k.at(&s, now)
+	if c.current == 0 {
+		return s
+	}
+	s.C -= min(cost, s.C) // s is in the window of now
+	if s.B == 0 && s.C == 0 {
+		s.A = now - now%k.window // as a fresh one: in line
 	}
 	return s
 }

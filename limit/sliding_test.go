@@ -86,8 +86,8 @@ func TestLongestWindowLate(t *testing.T) {
 	}
 }
 
-// A window that another node has started may lie a little out of line. It ends,
-// the next one is in line, and what it counted weighs there.
+// A window that another node has started may lie a little out of line. So does
+// the next one, in which what it counted weighs; a fresh one is in line.
 func TestWindowOutOfLine(t *testing.T) {
 	r := mustRule(t, Spec{Algorithm: SlidingWindowCounter, Limit: 10, Window: time.Minute})
 	late := start + int64(2*time.Second)
@@ -98,8 +98,14 @@ func TestWindowOutOfLine(t *testing.T) {
 		if v.Allowed || !r.Peek(s, until, 8).Allowed || r.Peek(s, until-1, 8).Allowed {
 			t.Errorf("%d used: %s is not exact", used, brief(v))
 		}
+		if v := r.Peek(s, start+int64(92*time.Second), 10); v.Remaining != 10-(used+1)/2 {
+			t.Errorf("%d used, one and a half windows later %d remain", used, v.Remaining)
+		}
 		if v := r.Peek(s, start+int64(122*time.Second), 10); v.Remaining != 10 {
 			t.Errorf("%d used, two windows later %d remain", used, v.Remaining)
+		}
+		if s, _ := r.Take(s, start+int64(122*time.Second), 10); s.A != start+int64(2*time.Minute) {
+			t.Errorf("%d used, the fresh window starts at %d", used, s.A)
 		}
 	}
 }
