@@ -282,8 +282,9 @@ func TestMergeOfCopies(t *testing.T) {
 	})
 }
 
-// What equals a fresh counter ships as nothing, and nothing else does. From
-// FreshAt on what was received decides as a fresh counter does.
+// What equals a fresh counter ships as nothing, and of what ships as nothing
+// nothing is used. From FreshAt on what was received decides as a fresh counter
+// does.
 func TestShippedFresh(t *testing.T) {
 	everyShipped(t, func(t *rapid.T, x *subject) {
 		for range rapid.IntRange(0, 3).Draw(t, "moves") {
@@ -291,8 +292,9 @@ func TestShippedFresh(t *testing.T) {
 			x.use(t)
 		}
 		w := x.rule.Ship(x.state, x.now)
-		if fresh := reflect.DeepEqual(w, Shipped{}); fresh != (x.rule.FreshAt(x.state) <= x.now) {
-			t.Fatalf("fresh at %d, ships at %d as %+v", x.rule.FreshAt(x.state), x.now, w)
+		nothing, v := reflect.DeepEqual(w, Shipped{}), x.rule.Peek(x.state, x.now, 1)
+		if x.rule.FreshAt(x.state) <= x.now && !nothing || nothing != (v.ResetAfter == 0) {
+			t.Fatalf("fresh at %d, ships at %d as %+v: %+v", x.rule.FreshAt(x.state), x.now, w, v)
 		}
 		x.now = max(x.now, x.rule.FreshAt(x.state))
 		x.sameAsFresh(t)
