@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/hashicorp/memberlist"
@@ -85,14 +84,11 @@ func Start(cfg Config) (*Gossip, error) {
 }
 
 // startError is what the system said of the socket. memberlist wraps that in three
-// layers of text, and nobody can ask those what went wrong.
+// layers of text that say the same.
 func startError(err error) error {
 	text := err.Error()
 	if at := strings.LastIndex(text, "listen "); at >= 0 {
 		text = text[at:]
-	}
-	if rest, ok := strings.CutSuffix(text, syscall.EADDRINUSE.Error()); ok {
-		return fmt.Errorf("gossip: %s%w", rest, syscall.EADDRINUSE)
 	}
 	return errors.New("gossip: " + text)
 }
