@@ -42,7 +42,7 @@ func (c *command) check() *cobra.Command {
 		Long: `Ask a node whether KEY may pass, and charge it.
 
 Exit codes: 0 allowed, 1 denied, 2 an error.`,
-		Args: cobra.ExactArgs(1),
+		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("cost") {
 				req.Cost = &cost // also a wrong one: the node says what is right
@@ -100,7 +100,7 @@ func (v verdict) text() string {
 		if v.Allowed {
 			return "allowed: no rule applies"
 		}
-		return "denied: " + v.Reason
+		return fmt.Sprintf("denied, %s: rule %s", v.Reason, v.Rule)
 	}
 	left := fmt.Sprintf("%d of %d left, all back at %s; rule %s, decided by %s",
 		v.Remaining, *v.Limit, v.ResetAt.Format(time.RFC3339Nano), v.Rule, v.Source)

@@ -41,7 +41,7 @@ func (c *command) dev() *cobra.Command {
 
 Node i listens on loopback: HTTP on port 7700 + 10·i, gRPC, peer, gossip and
 admin on the four ports after it.`,
-		Args: cobra.NoArgs,
+		Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := c.logger(slog.LevelWarn)
 			if err != nil {
@@ -77,7 +77,7 @@ func (o devOptions) instances(log *slog.Logger) ([]*instance, error) {
 	var all []*instance
 	for n := range o.nodes {
 		s := o.settings(n)
-		all = append(all, &instance{settings: s, name: s.name, rules: set, log: log.With("node", s.name)})
+		all = append(all, &instance{settings: s, from: devOrigins(), name: s.name, rules: set, log: log.With("node", s.name)})
 	}
 	return all, nil
 }
@@ -86,7 +86,16 @@ func (o devOptions) ruleset() (*rules.Set, error) {
 	if o.rules == "" {
 		return rules.Parse("examples/rules.yaml", []byte(examples.Rules))
 	}
-	return readRules(o.rules)
+	return devOrigins().readRules(o.rules)
+}
+
+// devOrigins is where a node's addresses come from here.
+func devOrigins() origins {
+	o := origins{}
+	for _, a := range defaultSettings().addresses() {
+		o[a.setting] = "--base-port"
+	}
+	return o
 }
 
 func (o devOptions) settings(n int) *settings {

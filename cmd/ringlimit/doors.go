@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -35,7 +34,7 @@ type doors struct {
 
 // openDoors takes every address, or none. It comes before the node joins: a
 // port in use must not cost the cluster a member that comes and goes.
-func openDoors(s *settings) (*doors, error) {
+func openDoors(s *settings, from origins) (*doors, error) {
 	d := &doors{}
 	for _, door := range []struct {
 		address
@@ -48,7 +47,7 @@ func openDoors(s *settings) (*doors, error) {
 		l, err := net.Listen("tcp", door.address.address)
 		if err != nil {
 			d.close()
-			return nil, fmt.Errorf("--%s: %w", door.setting, err)
+			return nil, from.unopened(door.setting, err)
 		}
 		*door.at = l
 	}

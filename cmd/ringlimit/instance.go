@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"os"
 	"time"
@@ -19,6 +19,7 @@ import (
 // times.
 type instance struct {
 	settings *settings
+	from     origins
 	name     string
 	secret   []byte
 	identity *httpfront.Identity
@@ -27,31 +28,36 @@ type instance struct {
 	// notice is how long /readyz says 503 before the doors close, so that a load
 	// balancer sees it and sends no more.
 	notice time.Duration
+	// drain is how long the doors then wait for requests; 0: drainTimeout.
+	drain time.Duration
 }
 
-// drainTimeout bounds how long a stop waits for requests and for the goodbye.
-const drainTimeout = 20 * time.Second
+// Bounds on a stop: on waiting for requests, and on the goodbye after it, which
+// must not suffer from a request that takes too long.
+const (
+	drainTimeout   = 20 * time.Second
+	goodbyeTimeout = 5 * time.Second
+)
 
 // newInstance reads what the settings point to.
-func newInstance(s *settings, log *slog.Logger) (*instance, error) {
-	name, err := s.nodeName(os.Hostname)
+func newInstance(s *settings, from origins, log *slog.Logger) (*instance, error) {
+	name, err := s.nodeName(from, os.Hostname)
 	if err != nil {
 		return nil, err
 	}
 	secret, err := readSecret(s.secretFile, log)
 	if err != nil {
-		return nil, fmt.Errorf("--secret-file: %w", err)
+		return nil, from.place("secret-file", err)
 	}
 	identity, err := httpfront.NewIdentity(s.identity)
 	if err != nil {
 		return nil, err
 	}
-	i := &instance{settings: s, name: name, secret: secret, identity: identity, rules: new(rules.Set), log: log.With("node", name)}
+	i := &instance{settings: s, from: from, name: name, secret: secret, identity: identity, rules: new(rules.Set), log: log.With("node", name)}
 	if s.rules == "" {
-		i.log.Warn("there are no rules: every request is allowed")
 		return i, nil
 	}
-	if i.rules, err = readRules(s.rules); err != nil {
+	if i.rules, err = from.readRules(s.rules); err != nil {
 		return nil, err
 	}
 	for _, warning := range i.rules.Warnings() {
@@ -88,7 +94,7 @@ func (i *instance) run(ctx context.Context, up func(*ringlimit.Node, *doors)) er
 
 // open takes every address before anything runs.
 func (i *instance) open() (*running, error) {
-	doors, err := openDoors(i.settings)
+	doors, err := openDoors(i.settings, i.from)
 	if err != nil {
 		return nil, err
 	}
@@ -124,19 +130,23 @@ func (r *running) live(ctx context.Context, up func(*ringlimit.Node, *doors)) er
 		<-ctx.Done()
 		r.announceEnd()
 	}
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
-	defer cancel()
-	for _, s := range r.servers {
-		s.stop(ending) // before the node goes: a request under way needs it
-	}
+	r.closeDoors(context.WithoutCancel(ctx)) // before the node goes: a request under way needs it
 	switch {
 	case err == nil:
-		r.leave(ending, node)
+		r.leave(context.WithoutCancel(ctx), node)
 		return nil
 	case ctx.Err() != nil:
 		return nil // told to stop while joining
 	}
-	return err
+	return r.from.started(err)
+}
+
+func (r *running) closeDoors(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.drain, drainTimeout))
+	defer cancel()
+	for _, s := range r.servers {
+		s.stop(ctx)
+	}
 }
 
 // announceEnd tells load balancers to send no more, and gives them time to ask.
@@ -150,6 +160,8 @@ func (r *running) announceEnd() {
 // leave ends the node. A goodbye that nobody hears is no failure of ours: when
 // a whole cluster stops, there may be nobody left to hear it.
 func (r *running) leave(ctx context.Context, node *ringlimit.Node) {
+	ctx, cancel := context.WithTimeout(ctx, goodbyeTimeout)
+	defer cancel()
 	if err := node.Leave(ctx); err != nil {
 		r.log.Info("left without an orderly goodbye; the others will find out by probing", "error", err)
 		return

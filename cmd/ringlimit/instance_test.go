@@ -109,7 +109,7 @@ func TestDoorsOpenTogetherOrNotAtAll(t *testing.T) {
 	defer l.Close()
 	s := defaultSettings()
 	s.http, s.grpc, s.admin = freeAddress(t), freeAddress(t), l.Addr().String()
-	if d, err := openDoors(s); err == nil || !strings.Contains(err.Error(), "--admin: ") {
+	if d, err := openDoors(s, nil); err == nil || !strings.Contains(err.Error(), "--admin: ") {
 		t.Fatalf("got %v, %v", d, err)
 	}
 	for _, a := range []string{s.http, s.grpc} {
@@ -131,7 +131,7 @@ func TestFailedStartClosesTheDoors(t *testing.T) {
 	defer l.Close()
 	i.settings.http = freeAddress(t)
 	i.settings.peer = l.Addr().String()
-	if err := i.run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "address already in use") {
+	if err := i.run(t.Context(), nil); err == nil || !strings.HasPrefix(err.Error(), "--peer: listen tcp") {
 		t.Fatalf("ended with %v", err)
 	}
 	again, err := net.Listen("tcp", i.settings.http)
@@ -139,6 +139,38 @@ func TestFailedStartClosesTheDoors(t *testing.T) {
 		t.Fatalf("the HTTP address is still taken: %v", err)
 	}
 	again.Close()
+}
+
+// A request that does not end takes the drain's time, and none of the goodbye's.
+func TestLongRequestLeavesTimeForTheGoodbye(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var log lockedBuffer
+	i := alone()
+	i.log = slog.New(slog.NewTextHandler(&log, nil))
+	i.drain = 50 * time.Millisecond
+	up := make(chan string, 1)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- i.run(ctx, func(_ *ringlimit.Node, d *doors) { up <- d.http.Addr().String() })
+	}()
+	conn, err := net.Dial("tcp", <-up)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	// The 100 says that the check waits for its body; it never comes.
+	io.WriteString(conn, "POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n")
+	if _, err := io.ReadFull(conn, make([]byte, len("HTTP/1.1 100"))); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("ended with %v", err)
+	}
+	if got := log.String(); !strings.Contains(got, "msg=left") || strings.Contains(got, "without an orderly goodbye") {
+		t.Errorf("logged\n%s", got)
+	}
 }
 
 func freeAddress(t *testing.T) string {

@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
-
-	"github.com/ringlimit/ringlimit/front/httpfront"
 )
 
 // loader fills in settings from several sources, later ones over earlier ones.
@@ -20,12 +18,13 @@ type loader struct {
 
 // load reads the settings of a node: a flag counts more than an environment
 // variable, that more than the file, that more than the default. flags is the
-// parsed command line; file may be empty. The error holds all that is wrong.
-func load(flags *pflag.FlagSet, env lookup, file string) (*settings, error) {
+// parsed command line; file may be empty. The error holds all that is wrong; the
+// origins are for what later turns out to be.
+func load(flags *pflag.FlagSet, env lookup, file string) (*settings, origins, error) {
 	l := &loader{defaultSettings(), pflag.NewFlagSet("settings", pflag.ContinueOnError), origins{}}
 	l.settings.bind(l.flags)
 	err := errors.Join(l.fromFile(file), l.fromEnvironment(env), l.fromFlags(flags))
-	return l.settings, errors.Join(err, l.settings.validate(l.from))
+	return l.settings, l.from, errors.Join(err, l.settings.validate(l.from))
 }
 
 // fromEnvironment takes each setting's variable. An empty one counts as absent:
@@ -69,6 +68,7 @@ func (l *loader) set(setting, origin string, values []string) error {
 	l.from[setting] = origin
 	value := l.flags.Lookup(setting).Value
 	list, isList := value.(pflag.SliceValue)
+	old := value.String()
 	switch {
 	case isList:
 		for i := range values {
@@ -78,6 +78,7 @@ func (l *loader) set(setting, origin string, values []string) error {
 	case len(values) != 1:
 		return l.from.wrong(setting, "takes one value, not a list")
 	case value.Set(values[0]) != nil:
+		_ = value.Set(old) // pflag leaves 0 behind, which would be complained of too
 		return l.from.wrong(setting, "%q is not %s", values[0], kindOf(value.Type()))
 	}
 	return nil
@@ -86,14 +87,18 @@ func (l *loader) set(setting, origin string, values []string) error {
 // kindOf says what a flag of this type takes.
 func kindOf(flagType string) string {
 	switch flagType {
+	case "format":
+		return "text or json"
 	case "size":
 		return "a size; write it like 512MiB"
 	case "duration":
 		return "a duration; write it like 50ms"
 	case "bool":
 		return "true or false"
-	case "int64":
+	case "int", "int64":
 		return "a whole number"
+	case "stringSlice":
+		return "a list; write it like 10.0.0.1:7703,10.0.0.2:7703"
 	}
 	return "a " + flagType
 }
@@ -101,29 +106,6 @@ func kindOf(flagType string) string {
 // variable is the environment variable of a setting.
 func variable(setting string) string {
 	return "RINGLIMIT_" + strings.ToUpper(strings.ReplaceAll(setting, "-", "_"))
-}
-
-// origins tells where a setting came from, as errors show it: its place in the
-// settings file, its environment variable, or its flag.
-type origins map[string]string
-
-func (o origins) wrong(setting, problem string, args ...any) error {
-	origin, ok := o[setting]
-	if !ok {
-		origin = "--" + setting
-	}
-	return fmt.Errorf("%s: %s", origin, fmt.Sprintf(problem, args...))
-}
-
-// identity places an error of the identity settings in the file.
-func (o origins) identity(err error) error {
-	var setting *httpfront.SettingError
-	if errors.As(err, &setting) {
-		if origin, ok := o[setting.Field]; ok {
-			return fmt.Errorf("%s: %s", origin, setting.Problem)
-		}
-	}
-	return err
 }
 
 // maxSettings bounds the settings file; the YAML parser is slow on deep nesting.

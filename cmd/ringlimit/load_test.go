@@ -26,7 +26,8 @@ func loadAll(t *testing.T, args []string, env map[string]string, file string) (*
 			t.Fatal(err)
 		}
 	}
-	return load(flags, func(v string) (string, bool) { s, ok := env[v]; return s, ok }, name)
+	s, _, err := load(flags, func(v string) (string, bool) { s, ok := env[v]; return s, ok }, name)
+	return s, err
 }
 
 func TestPrecedence(t *testing.T) {

@@ -21,7 +21,7 @@ func (c *command) locate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "locate KEY",
 		Short: "Say which node counts KEY, and what is left of it",
-		Args:  cobra.ExactArgs(1),
+		Args:  exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			key := args[0]
 			if err := validText(map[string]string{"KEY": key, "--route": route, "--tier": tier, "--ip": ip}); err != nil {

@@ -22,7 +22,7 @@ func (c *command) members() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "members",
 		Short: "List the cluster's members as one node sees them",
-		Args:  cobra.NoArgs,
+		Args:  exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			node, err := newClient("admin", address)
 			if err != nil {

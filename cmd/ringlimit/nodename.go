@@ -16,20 +16,24 @@ import (
 // nodeName is what the node is called in the ring: the name it was given, else
 // the id that its data folder keeps, else its host and gossip port. All three
 // outlive a restart, which a random name would not: its counters would move.
-func (s *settings) nodeName(hostname func() (string, error)) (string, error) {
+func (s *settings) nodeName(from origins, hostname func() (string, error)) (string, error) {
 	switch {
 	case s.name != "":
 		return s.name, nil
 	case s.dataDir != "":
-		return keptID(s.dataDir)
+		id, err := keptID(s.dataDir)
+		if err != nil {
+			err = from.place("data-dir", err)
+		}
+		return id, err
 	}
 	host, err := hostname()
 	if err != nil {
-		return "", fmt.Errorf("--name: the host has no name to take instead: %w", err)
+		return "", from.wrong("name", "the host has no name to take instead: %w", err)
 	}
 	_, port, err := net.SplitHostPort(s.gossip)
 	if err != nil || port == "0" {
-		return "", fmt.Errorf("--name: is needed where --gossip has no fixed port; or give a --data-dir to keep one in")
+		return "", from.wrong("name", "is needed where --gossip has no fixed port; or give a --data-dir to keep one in")
 	}
 	return host + "-" + port, nil
 }

@@ -25,7 +25,7 @@ func TestNodeName(t *testing.T) {
 		{"no fixed port", settings{gossip: "127.0.0.1:0"}, host, ""},
 		{"no host name", settings{gossip: "127.0.0.1:7703"}, nameless, ""},
 	} {
-		got, err := tt.s.nodeName(tt.hostname)
+		got, err := tt.s.nodeName(nil, tt.hostname)
 		if got != tt.want || (err != nil) != (tt.want == "") {
 			t.Errorf("%s: got %q, %v, want %q", tt.name, got, err, tt.want)
 		}

@@ -61,9 +61,10 @@ func (c *command) root() *cobra.Command {
 Exit codes: 0 done or allowed, 1 denied, 2 an error.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Args:          subcommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.SetFlagErrorFunc(flagError)
 	root.PersistentFlags().Var(&c.out.format, "output", "text or json")
 	root.AddCommand(c.dev(), c.serve(), c.check(), c.rules(), c.members(), c.locate(), c.version())
 	return root

@@ -13,7 +13,7 @@ func (c *command) rules() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rules",
 		Short: "Work with rule files",
-		Args:  cobra.NoArgs,
+		Args:  subcommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(c.validateRules())
@@ -35,7 +35,7 @@ func (c *command) validateRules() *cobra.Command {
 		Long: `Check a rule file without a node.
 
 Exit codes: 0 the file is good, warnings aside, 2 it is not.`,
-		Args: cobra.ExactArgs(1),
+		Args: exactly(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			set, err := readRules(args[0])
 			if err != nil {
@@ -54,7 +54,7 @@ func (v validation) text(w io.Writer) {
 	for _, warning := range v.Warnings {
 		fmt.Fprintln(w, "warning:", warning)
 	}
-	fmt.Fprintf(w, "%s: %d rules, valid\n", v.File, v.Rules)
+	fmt.Fprintf(w, "%s: %s, valid\n", v.File, count(v.Rules, "rule"))
 }
 
 func readRules(file string) (*rules.Set, error) {

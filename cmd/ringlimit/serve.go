@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -25,17 +26,22 @@ func (c *command) serve() *cobra.Command {
 Every setting is a flag, an environment variable (--data-dir is
 RINGLIMIT_DATA_DIR) and a line of the settings file (data_dir: …). A flag counts
 more than a variable, a variable more than the file.`,
-		Args: cobra.NoArgs,
+		Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := c.logger(slog.LevelInfo)
 			if err != nil {
 				return err
 			}
-			s, err := load(cmd.Flags(), c.env, file)
+			s, from, err := load(cmd.Flags(), c.env, file)
 			if err != nil {
 				return err
 			}
-			return c.serveNode(cmd, s, log)
+			i, err := newInstance(s, from, log)
+			if err != nil {
+				return err
+			}
+			i.notice = serveNotice
+			return c.serveNode(cmd.Context(), i)
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "", "settings file, YAML")
@@ -44,16 +50,14 @@ more than a variable, a variable more than the file.`,
 	return cmd
 }
 
-func (c *command) serveNode(cmd *cobra.Command, s *settings, log *slog.Logger) error {
-	i, err := newInstance(s, log)
-	if err != nil {
-		return err
-	}
-	i.notice = serveNotice
-	return i.run(cmd.Context(), func(node *ringlimit.Node, d *doors) {
+func (c *command) serveNode(ctx context.Context, i *instance) error {
+	return i.run(ctx, func(node *ringlimit.Node, d *doors) {
+		if i.settings.rules == "" {
+			i.log.Warn("there are no rules: every request is allowed")
+		}
 		at := addressesOf(node, d)
 		if err := c.out.print(at, at.text); err != nil {
-			log.Warn("nobody was told that the node is ready", "error", err)
+			i.log.Warn("nobody was told that the node is ready", "error", err)
 		}
 	})
 }

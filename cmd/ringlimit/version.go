@@ -45,7 +45,7 @@ func (c *command) version() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Say which version this is",
-		Args:  cobra.NoArgs,
+		Args:  exactly(0),
 		RunE: func(*cobra.Command, []string) error {
 			b := readBuild()
 			return c.out.print(b, b.text)

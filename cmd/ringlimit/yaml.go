@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -14,6 +15,8 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 	"github.com/spf13/pflag"
+
+	"github.com/ringlimit/ringlimit/front/httpfront"
 )
 
 // fromYAML takes the settings of a file: one mapping, whose keys are the flags'
@@ -99,11 +102,23 @@ func (l *loader) known() string {
 // fromIdentity decodes the one setting that is more than a value, and notes
 // where its parts stand.
 func (l *loader) fromIdentity(file string, n ast.Node) error {
-	if err := yaml.NodeToValue(n, &l.settings.identity, yaml.Strict()); err != nil {
+	err := yaml.NodeToValue(n, &l.settings.identity, yaml.Strict())
+	if unknown, ok := errors.AsType[*yaml.UnknownFieldError](err); ok {
+		return fmt.Errorf("%w; there are %s", yamlError(file, "identity: ", unknown), identityFields())
+	}
+	if err != nil {
 		return yamlError(file, "identity: ", err)
 	}
 	maps.Copy(l.from, places(file, "identity", n))
 	return nil
+}
+
+func identityFields() string {
+	var names []string
+	for f := range reflect.TypeFor[httpfront.IdentityConfig]().Fields() {
+		names = append(names, f.Tag.Get("yaml"))
+	}
+	return strings.Join(names, ", ")
 }
 
 // places maps the path of each part of n to where it stands.
