@@ -18,7 +18,7 @@ import (
 const (
 	headerTimeout  = 5 * time.Second
 	readTimeout    = 15 * time.Second
-	writeTimeout   = 75 * time.Second // /v1/authorize waits for a queue; proxies give up before, after 60 s
+	writeTimeout   = 30 * time.Second // /v1/authorize adds what it waits for a queue
 	profileTimeout = 6 * time.Minute  // admin: a CPU profile takes up to five
 	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 64 << 10
