@@ -319,8 +319,17 @@ func TestSupersededNodeDecidesNothing(t *testing.T) {
 		if n := earlier.table.Stats().Holding; n != 0 {
 			t.Errorf("the earlier process still holds %d partitions", n)
 		}
-		if v := check(t, later, Request{Key: "k"}); v.Source != limit.SourceOwner {
-			t.Errorf("the later one does not decide: %+v", v)
+		if earlier.Ready() == nil || later.Ready() != nil {
+			t.Errorf("ready: the earlier %v, the later %v", earlier.Ready(), later.Ready())
+		}
+		admitted := 0
+		for i := range 150 {
+			if check(t, []*Node{earlier, later}[i%2], Request{Key: "k"}).Allowed {
+				admitted++
+			}
+		}
+		if admitted != 100 {
+			t.Errorf("the two admitted %d, want 100", admitted)
 		}
 	})
 }

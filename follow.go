@@ -43,7 +43,7 @@ func (n *Node) adopt(v membership.View) error {
 			n.table.SetPhase(p, owner.Holding)
 		}
 	}
-	n.router.Publish(n.ring, n.peerIn(v)) // also for the same ring: a member may have a new address
+	n.router.Publish(n.ring, n.standing(v), n.peerIn(v)) // also for the same ring: a member may have a new address
 	for p, mine := range owned {
 		if !mine && !n.leaving.Load() {
 			n.table.SetPhase(p, owner.None)
@@ -55,12 +55,20 @@ func (n *Node) adopt(v membership.View) error {
 	return nil
 }
 
-// owned tells for each partition whether it is this node's. A node whose name
-// a later process has taken owns nothing, or both would decide.
+// standing is which node this process is in the cluster of v: none if a later
+// process has taken its name, or both would decide. It then asks that one.
+func (n *Node) standing(v membership.View) membership.NodeID {
+	if v.Superseded(n.self) {
+		return ""
+	}
+	return n.self.ID
+}
+
+// owned tells for each partition whether it is this node's.
 func (n *Node) owned(v membership.View) []bool {
 	owned := make([]bool, n.params.Partitions)
-	self := n.ring.Index(n.self.ID)
-	if self < 0 || v.Superseded(n.self) {
+	self := n.ring.Index(n.standing(v))
+	if self < 0 {
 		return owned
 	}
 	for p := range owned {

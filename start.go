@@ -72,7 +72,7 @@ func newNode(cfg Config, secrets keys) (*Node, error) {
 		n.table.Learn(r)
 	}
 	n.router = n.newRouter(secrets)
-	n.router.Publish(nobody, n.peerIn(membership.View{}))
+	n.router.Publish(nobody, "", n.peerIn(membership.View{}))
 	n.pool = n.newPool(secrets)
 	n.server = n.newServer(secrets)
 	return n, nil

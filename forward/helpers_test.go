@@ -153,7 +153,7 @@ func (f *fixture) publish(t testing.TB, peers map[membership.NodeID]Peer) {
 	for id := range peers {
 		ids = append(ids, id)
 	}
-	f.Publish(ringOf(t, ids...), func(id membership.NodeID) Peer { return peers[id] })
+	f.Publish(ringOf(t, ids...), self, func(id membership.NodeID) Peer { return peers[id] })
 }
 
 // nameOf is a counter that the node owns.

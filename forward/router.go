@@ -63,9 +63,11 @@ func NewRouter(cfg Config) *Router {
 }
 
 // Publish replaces the ring. Checks under way see the new one when they look
-// again. It asks peer for the way to each node of the ring but this one.
-func (r *Router) Publish(rg *ring.Ring, peer func(membership.NodeID) Peer) {
-	r.routes.Store(newRoutes(rg, r.cfg.Self, peer))
+// again. self is which of the ring's nodes this one is; a name that the ring does
+// not have, or an empty one, says that it is none of them. Publish asks peer for
+// the way to each of the others.
+func (r *Router) Publish(rg *ring.Ring, self membership.NodeID, peer func(membership.NodeID) Peer) {
+	r.routes.Store(newRoutes(rg, self, peer))
 }
 
 // Locate says which partition a counter lies in and who owns that in this

@@ -219,7 +219,7 @@ func TestWithoutOwners(t *testing.T) {
 	if v := f.take(t, []byte("k"), rule, 1); v.Source != limit.SourceFallback || v.Limit != 10 {
 		t.Errorf("before the first ring: %+v", v)
 	}
-	f.Publish(ringOf(t), nil)
+	f.Publish(ringOf(t), self, nil)
 	if v := f.take(t, []byte("k"), rule, 1); v.Source != limit.SourceFallback || v.Remaining != 8 {
 		t.Errorf("in an empty ring: %+v", v)
 	}
