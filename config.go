@@ -61,7 +61,9 @@ type Config struct {
 	Forwarder bool
 
 	// Memory bounds the counters, in bytes. Default 1 GiB. When it is used up
-	// new counters follow their rule's on_failure; existing ones stay.
+	// new counters follow their rule's on_failure; existing ones are not
+	// affected, so a sliding_window_log that exists may still grow to its limit,
+	// 16 bytes an admission.
 	Memory int64
 	// Deadline bounds a check that leaves this node; the caller's own context
 	// bounds it too. Default 50 ms. A longer one makes callers wait longer for
