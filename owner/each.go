@@ -12,33 +12,34 @@ const eachSlots = 512
 // exactly once, whatever comes and goes beside it.
 func (t *Table) Each(p int, fn func(name []byte, rule *limit.Rule, s limit.State) bool) {
 	pt := &t.partitions[p]
-	for from, more := uint64(0), true; more; {
+	goOn := true
+	for from, done := uint64(0), false; goOn && !done; {
+		visited := 0
 		pt.mu.Lock()
-		from, more = t.each(pt, from, fn)
+		from, done = pt.slots.walk(from, func(s *slot) bool {
+			rule := t.rules.at(s.rule)
+			goOn = goOn && fn(pt.names.at(s.name), rule, pt.state(s, rule))
+			visited++
+			return goOn && visited < eachSlots
+		})
 		pt.mu.Unlock()
 	}
 }
 
-// each visits the next counters and returns where to go on.
-func (t *Table) each(p *partition, from uint64, fn func([]byte, *limit.Rule, limit.State) bool) (next uint64, more bool) {
-	s := &p.slots
-	if s.used == 0 {
-		return 0, false
-	}
-	last, visited := from, 0
+// walk visits the counters in order, beginning with those whose Lo is from,
+// until visit returns false. It returns where to go on, or that it is done.
+func (s *slots) walk(from uint64, visit func(*slot) bool) (next uint64, done bool) {
+	last, on := from, true
 	for i := s.from(from); i < len(s.at); i++ {
-		sl := &s.at[i]
-		if sl.rule == 0 {
+		c := &s.at[i]
+		if c.rule == 0 {
 			continue
 		}
-		if visited >= eachSlots && sl.id.Lo != last { // never between two with the same Lo
-			return sl.id.Lo, true
+		if !on && c.id.Lo != last { // never between two with the same Lo
+			return c.id.Lo, false
 		}
-		last, visited = sl.id.Lo, visited+1
-		rule := t.rules.at(sl.rule)
-		if !fn(p.names.at(sl.name), rule, p.state(sl, rule)) {
-			return 0, false
-		}
+		last = c.id.Lo
+		on = visit(c) && on
 	}
-	return 0, false
+	return 0, true
 }

@@ -8,11 +8,12 @@ type memory struct {
 	used atomic.Int64
 }
 
-// reserve takes n bytes, unless that would exceed the bound.
-func (m *memory) reserve(n int64) bool {
+// reserve takes n bytes, unless that would exceed the bound, for a counter that
+// may not.
+func (m *memory) reserve(n int64, may admission) bool {
 	for {
 		used := m.used.Load()
-		if n > 0 && used+n > m.max {
+		if n > 0 && used+n > m.max && may != beyondBound {
 			return false
 		}
 		if m.used.CompareAndSwap(used, used+n) {
@@ -20,6 +21,14 @@ func (m *memory) reserve(n int64) bool {
 		}
 	}
 }
+
+// admission says whether the bound on memory holds for a counter.
+type admission bool
+
+const (
+	withinBound admission = false // a new one: there it can be refused
+	beyondBound admission = true  // one that another node has counted: to refuse it would forget
+)
 
 // add counts bytes that are taken, or with a negative n given back, come what
 // may: a counter that exists is never refused.

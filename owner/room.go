@@ -12,26 +12,31 @@ const (
 
 // create makes a counter. It reports false when the memory is used up.
 func (t *Table) create(p *partition, now int64, c *Call, state *limit.State) bool {
-	if !t.makeRoom(p, c.Counter, state.Log) &&
-		(!t.reclaim(p, now) || !t.makeRoom(p, c.Counter, state.Log)) {
+	if !t.makeRoom(p, c.Counter, state.Log, withinBound) &&
+		(!t.reclaim(p, now) || !t.makeRoom(p, c.Counter, state.Log, withinBound)) {
 		return false
 	}
-	p.slots.insert(slot{
-		id:    c.ID,
-		words: pack(state, c.Rule, p.logs.put(c.ID, state.Log)),
-		rule:  t.rules.acquire(c.Rule),
-		name:  p.names.add(c.Counter),
-	})
+	t.insert(p, c.ID, c.Counter, c.Rule, state)
 	return true
+}
+
+// insert adds a counter for which there is room.
+func (t *Table) insert(p *partition, id ID, name []byte, rule *limit.Rule, state *limit.State) {
+	p.slots.insert(slot{
+		id:    id,
+		words: pack(state, rule, p.logs.put(id, state.Log)),
+		rule:  t.rules.acquire(rule),
+		name:  p.names.add(name),
+	})
 }
 
 // makeRoom sees to it that a counter with that name and log fits into the
 // partition's arrays.
-func (t *Table) makeRoom(p *partition, name []byte, log []limit.Stamp) bool {
-	return t.roomForSlot(p) && t.roomForName(p, nameSize(name)) && t.memory.reserve(p.logs.need(len(log)))
+func (t *Table) makeRoom(p *partition, name []byte, log []limit.Stamp, may admission) bool {
+	return t.roomForSlot(p, may) && t.roomForName(p, nameSize(name), may) && t.memory.reserve(p.logs.need(len(log)), may)
 }
 
-func (t *Table) roomForSlot(p *partition) bool {
+func (t *Table) roomForSlot(p *partition, may admission) bool {
 	s := &p.slots
 	if len(s.at) > 0 && !s.full() {
 		return true
@@ -40,12 +45,12 @@ func (t *Table) roomForSlot(p *partition) bool {
 	if s.crowded() {
 		homes = roomy(s.used + 1)
 	}
-	return t.resize(p, homes)
+	return t.resize(p, homes, may)
 }
 
 // resize gives the slots another number of homes, within the bound.
-func (t *Table) resize(p *partition, homes int) bool {
-	if !t.memory.reserve(int64(p.slots.length(homes)-len(p.slots.at)) * slotSize) {
+func (t *Table) resize(p *partition, homes int, may admission) bool {
+	if !t.memory.reserve(int64(p.slots.length(homes)-len(p.slots.at))*slotSize, may) {
 		return false
 	}
 	p.slots = p.slots.resized(homes)
@@ -53,14 +58,14 @@ func (t *Table) resize(p *partition, homes int) bool {
 }
 
 // roomForName grows the text by a quarter, or by as much as the bound allows.
-func (t *Table) roomForName(p *partition, size int) bool {
+func (t *Table) roomForName(p *partition, size int, may admission) bool {
 	n := &p.names
 	need, have := len(n.text)+size, cap(n.text)
 	if need <= have {
 		return true
 	}
 	for _, to := range [...]int{max(need, have+have/4, 64), need} {
-		if to <= t.maxText && t.memory.reserve(int64(to-have)) {
+		if to <= t.maxText && t.memory.reserve(int64(to-have), may) {
 			n.grow(to)
 			return true
 		}

@@ -126,7 +126,7 @@ func (t *Table) tidy(p *partition) {
 		return
 	}
 	if p.slots.sparse() {
-		t.resize(p, roomy(p.slots.used))
+		t.resize(p, roomy(p.slots.used), withinBound)
 	}
 	if p.names.littered(3) {
 		t.compact(p)

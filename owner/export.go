@@ -1,0 +1,109 @@
+package owner
+
+import "github.com/ringlimit/ringlimit/limit"
+
+// Entry is a counter on its way to another node.
+type Entry struct {
+	ID    ID // follows from the name; it does not travel
+	Name  []byte
+	Rule  *limit.Rule // that it was counted under
+	State limit.Shipped
+}
+
+// Cursor is a place in the order of a partition's counters. The zero Cursor is
+// the beginning.
+type Cursor uint64
+
+// exportStamps bounds the stamps of logs that are copied under one hold of the
+// lock, which takes about half a millisecond. A single log may exceed it.
+const exportStamps = 1 << 16
+
+// Freeze turns a partition that is held into a released one: from then on
+// nothing is decided there, and all that ever was is in its counters. It reports
+// whether the partition was held.
+func (t *Table) Freeze(p int) bool { return t.turn(p, Holding, Released) }
+
+// Thaw undoes Freeze: the partition goes on with the same counters. It reports
+// whether the partition was released.
+func (t *Table) Thaw(p int) bool { return t.turn(p, Released, Holding) }
+
+func (t *Table) turn(p int, from, to Phase) bool {
+	pt := &t.partitions[p]
+	pt.mu.Lock()
+	defer pt.mu.Unlock()
+	if pt.phase != from {
+		return false
+	}
+	pt.phase = to
+	return true
+}
+
+// Export copies out the next counters of a partition as of now, of which it
+// looks at so many at most, or at fewer when their logs are long. Those that
+// equal fresh ones are left out. It returns where to go on, or that it is done.
+//
+// A frozen partition is copied exactly. From another one come counters as they
+// are while it goes on; one that is there all the while is copied exactly once.
+func (t *Table) Export(p int, now int64, from Cursor, most int) (entries []Entry, next Cursor, done bool) {
+	pt := &t.partitions[p]
+	pt.mu.Lock()
+	defer pt.mu.Unlock()
+	x := exporter{table: t, partition: pt, now: max(now, pt.floor)}
+	looked := 0
+	lo, done := pt.slots.walk(uint64(from), func(s *slot) bool {
+		x.add(s)
+		looked++
+		return looked < most && x.stamps < exportStamps
+	})
+	return x.named(), Cursor(lo), done
+}
+
+// ExportThese copies out just the counters with these IDs, as far as they exist
+// and do not equal fresh ones: those that somebody waits for go ahead of the
+// others. Export copies them again, which does no harm.
+func (t *Table) ExportThese(p int, now int64, ids []ID) []Entry {
+	pt := &t.partitions[p]
+	pt.mu.Lock()
+	defer pt.mu.Unlock()
+	x := exporter{table: t, partition: pt, now: max(now, pt.floor)}
+	for _, id := range ids {
+		if i, found := pt.slots.find(id); found {
+			x.add(&pt.slots.at[i])
+		}
+	}
+	return x.named()
+}
+
+// exporter collects entries under a partition's lock.
+type exporter struct {
+	table     *Table
+	partition *partition
+	now       int64
+	entries   []Entry
+	names     []byte // of all entries, in a row: one allocation instead of many
+	stamps    int
+}
+
+func (x *exporter) add(s *slot) {
+	rule := x.table.rules.at(s.rule)
+	state := x.partition.state(s, rule)
+	if rule.FreshAt(state) <= x.now {
+		return
+	}
+	name := x.partition.names.at(s.name)
+	x.names = append(x.names, name...)
+	w := rule.Ship(state, x.now)
+	x.stamps += len(w.Log)
+	x.entries = append(x.entries, Entry{s.id, name, rule, w})
+}
+
+// named gives the entries names of their own: so far they lie in the partition.
+func (x *exporter) named() []Entry {
+	names := x.names
+	for i := range x.entries {
+		e := &x.entries[i]
+		n := len(e.Name)
+		e.Name, names = names[:n:n], names[n:]
+	}
+	return x.entries
+}

@@ -1,0 +1,99 @@
+package owner
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ringlimit/ringlimit/limit"
+)
+
+// importEntries is how many counters Import merges under one hold of the lock.
+const importEntries = 128
+
+// Import merges counters of another node into a partition that is acquired or
+// held, as of now. It may be repeated and in any order: the most restrictive
+// state wins. The bound on memory does not hold for them, or a counter would
+// start anew that has not ended, but they are accounted for.
+//
+// Otherwise the error is ErrNotReceiving, and the partition may have changed
+// hands after some of the entries; or it says which entries are unusable, and
+// all others were merged. The table keeps no part of the entries.
+func (t *Table) Import(p int, now int64, entries []Entry) error {
+	var unusable []error
+	for from := 0; from < len(entries); from += importEntries {
+		batch := entries[from:min(from+importEntries, len(entries))]
+		if !t.importBatch(&t.partitions[p], now, batch, func(i int, err error) {
+			unusable = append(unusable, fmt.Errorf("entry %d: %w", from+i, err))
+		}) {
+			return ErrNotReceiving
+		}
+	}
+	return errors.Join(unusable...)
+}
+
+// importBatch reports false when the partition receives nothing.
+func (t *Table) importBatch(p *partition, now int64, batch []Entry, refuse func(int, error)) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.phase != Acquiring && p.phase != Holding {
+		return false
+	}
+	now = max(now, p.floor)
+	for i := range batch {
+		if err := t.receive(p, now, &batch[i]); err != nil {
+			refuse(i, err)
+		}
+	}
+	return true
+}
+
+var errNoCounter = errors.New("has no name or no rule")
+
+// receive merges one counter; the caller holds the partition's lock.
+func (t *Table) receive(p *partition, now int64, e *Entry) error {
+	if len(e.Name) == 0 || e.Rule == nil {
+		return errNoCounter
+	}
+	state := e.Rule.Receive(e.State, now)
+	if e.Rule.FreshAt(state) <= now {
+		return nil
+	}
+	i, found := p.slots.find(e.ID)
+	if found {
+		t.join(p, now, &p.slots.at[i], e.Rule, state)
+		return nil
+	}
+	if !t.makeRoom(p, e.Name, state.Log, beyondBound) {
+		return ErrFull // of names: a slot could not point at this one
+	}
+	t.insert(p, e.ID, e.Name, e.Rule, &state)
+	return nil
+}
+
+// join merges a state into the counter's own. If they were counted under
+// different rules, one goes over to the other's: to the rule under which more
+// time has to pass until all is forgotten.
+func (t *Table) join(p *partition, now int64, s *slot, theirs *limit.Rule, state limit.State) {
+	ours := t.rules.at(s.rule)
+	own, log, rule := p.state(s, ours), logOf(s, ours), ours
+	if outlasts(theirs, state, ours, own) {
+		rule, own = theirs, theirs.Carry(ours, own, now)
+		was := s.rule
+		s.rule = t.rules.acquire(rule)
+		t.rules.release(was)
+	} else {
+		state = ours.Carry(theirs, state, now)
+	}
+	merged := rule.Merge(own, state, now)
+	t.keep(p, s, log, rule, &merged)
+}
+
+// outlasts says whether a, counted under ra, rather than b is to keep its rule.
+// Everybody has to say the same of the two, whichever came first.
+func outlasts(ra *limit.Rule, a limit.State, rb *limit.Rule, b limit.State) bool {
+	if ra.ID() == rb.ID() {
+		return false
+	}
+	x, y := ra.FreshAt(a), rb.FreshAt(b)
+	return x > y || x == y && ra.ID() > rb.ID()
+}
