@@ -38,6 +38,15 @@ func (t *Table) turn(p int, from, to Phase) bool {
 	return true
 }
 
+// Size is how many counters a partition has, and of how many bytes their names
+// are: what to Expect before an Import of them.
+func (t *Table) Size(p int) (counters, names int) {
+	pt := &t.partitions[p]
+	pt.mu.Lock()
+	defer pt.mu.Unlock()
+	return pt.slots.used, len(pt.names.text) - pt.names.garbage
+}
+
 // Export copies out the next counters of a partition as of now, of which it
 // looks at so many at most, or at fewer when their logs are long. Those that
 // equal fresh ones are left out. It returns where to go on, or that it is done.

@@ -289,21 +289,21 @@ func TestExportOfLongLogs(t *testing.T) {
 	const stamps = exportStamps / 4
 	tab := holding(Config{Partitions: 1})
 	rule := mustRule(t, per(stamps, time.Hour, limit.SlidingWindowLog))
-	for i := range 10 {
-		for k := range int64(stamps) {
-			decide(t, tab, start+k, on(tab, key(i), rule))
-		}
+	var log limit.Shipped
+	for age := range int64(stamps) {
+		log.Log = append(log.Log, limit.Stamp{At: stamps - age, Cost: 1})
 	}
-	now, sum := start+stamps, 0
+	for i := range 10 {
+		imported(t, tab, 0, start, []Entry{{on(tab, key(i), rule).ID, []byte(key(i)), rule, log}})
+	}
+	var sizes []int
 	for from, done := Cursor(0), false; !done; {
 		var chunk []Entry
-		if chunk, from, done = tab.Export(0, now, from, 100); len(chunk) > 4 {
-			t.Fatalf("%d logs of %d stamps in a chunk", len(chunk), stamps)
-		}
-		sum += len(chunk)
+		chunk, from, done = tab.Export(0, start, from, 100)
+		sizes = append(sizes, len(chunk))
 	}
-	if sum != 10 {
-		t.Errorf("%d logs of 10", sum)
+	if !slices.Equal(sizes, []int{4, 4, 2}) {
+		t.Errorf("ten logs of %d stamps came in chunks of %v", stamps, sizes)
 	}
 }
 
@@ -358,6 +358,41 @@ func TestImportBeyondTheBound(t *testing.T) {
 		t.Errorf("one that was taken over: %+v", v)
 	}
 	there.SetPhase(0, None)
+	check(t, there)
+}
+
+// Room that is made ahead is enough, and bounded; what is not needed goes again.
+func TestExpect(t *testing.T) {
+	here, there := holding(Config{Partitions: 1}), NewTable(Config{Partitions: 1, Memory: 1})
+	rule := mustRule(t, per(5, time.Hour, limit.FixedWindow))
+	for i := range 3000 {
+		decide(t, here, start, on(here, key(i), rule))
+	}
+	counters, names := here.Size(0)
+	if counters != 3000 || names != len(here.partitions[0].names.text) {
+		t.Fatalf("%d counters, %d bytes of names", counters, names)
+	}
+	there.Expect(0, counters, names)
+	if s := there.Stats(); s.Bytes != 0 {
+		t.Fatalf("room for what cannot come: %+v", s)
+	}
+	there.SetPhase(0, Acquiring)
+	there.Expect(0, counters, names)
+	made := there.Stats().Bytes
+	imported(t, there, 0, start, exported(t, here, 0, start, 100))
+	if s := there.Stats(); s.Bytes != made || s.Counters != 3000 {
+		t.Errorf("there was room of %d bytes; now %+v", made, s)
+	}
+	check(t, there)
+	there.Expect(0, 1<<60, 1<<60)
+	there.Expect(0, -1, -1)
+	if s := there.Stats(); s.Bytes > 120<<20 {
+		t.Errorf("%d bytes for a peer that boasts", s.Bytes)
+	}
+	there.Sweep(start, 1)
+	if s := there.Stats(); s.Bytes > made+made/8 { // names get some room to grow
+		t.Errorf("%d bytes for 3,000 counters, after a sweep", s.Bytes)
+	}
 	check(t, there)
 }
 

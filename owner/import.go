@@ -10,6 +10,12 @@ import (
 // importEntries is how many counters Import merges under one hold of the lock.
 const importEntries = 128
 
+// What Expect believes at most: 75 MB, and 32 MB of names.
+const (
+	mostExpected      = 1 << 20
+	mostExpectedNames = 32 << 20
+)
+
 // Import merges counters of another node into a partition that is acquired or
 // held, as of now. It may be repeated and in any order: the most restrictive
 // state wins. The bound on memory does not hold for them, or a counter would
@@ -29,6 +35,24 @@ func (t *Table) Import(p int, now int64, entries []Entry) error {
 		}
 	}
 	return errors.Join(unusable...)
+}
+
+// Expect makes room at once for so many counters more, with names of so many
+// bytes in all, that Import is about to bring. Without it Import is slower, for
+// counters come in order and meet in one corner of a small table. What is made
+// for counters that never come is given back in time.
+func (t *Table) Expect(p int, counters, names int) {
+	pt := &t.partitions[p]
+	pt.mu.Lock()
+	defer pt.mu.Unlock()
+	if pt.phase != Acquiring && pt.phase != Holding {
+		return
+	}
+	counters, names = min(max(counters, 0), mostExpected), min(max(names, 0), mostExpectedNames)
+	if homes := roomy(pt.slots.used + counters); homes > pt.slots.homes {
+		t.resize(pt, homes, beyondBound)
+	}
+	t.roomForName(pt, names, beyondBound)
 }
 
 // importBatch reports false when the partition receives nothing.

@@ -57,4 +57,7 @@ func (n *names) compact(counters []slot) {
 // littered says that at least an n-th part is garbage.
 func (n *names) littered(part int) bool { return n.garbage > 0 && n.garbage*part >= len(n.text) }
 
+// sparse says that a quarter of the room would do: more was expected than came.
+func (n *names) sparse() bool { return cap(n.text) > 64 && len(n.text)*4 < cap(n.text) }
+
 func (n *names) bytes() int64 { return int64(cap(n.text)) }

@@ -128,7 +128,7 @@ func (t *Table) tidy(p *partition) {
 	if p.slots.sparse() {
 		t.resize(p, roomy(p.slots.used), withinBound)
 	}
-	if p.names.littered(3) {
+	if p.names.littered(3) || p.names.sparse() {
 		t.compact(p)
 	}
 }
