@@ -99,7 +99,7 @@ func (f *fixedWindow) receive(w Shipped, now int64) State {
 	start, end = f.nearest(now - clamp(w.A, 0, 2*(end-start)))
 	// The nearest one may begin in half a window from now, and end so late.
 	left := clamp(w.B, 0, end-start+(end-start)/2)
-	return State{A: start, B: max(end, now+left), C: min(w.C, mostCounted)}
+	return State{A: start, B: max(end, now+left), C: w.C}
 }
 
 // nearest is the window whose start is nearest.
@@ -198,7 +198,7 @@ func (l *slidingLog) receive(w Shipped, now int64) State {
 	age, room := l.window, int64(MaxLogLimit)
 	for _, e := range w.Log {
 		age = min(age, max(0, e.At)) // in order of time, whatever came
-		if cost := clamp(e.Cost, 0, room); cost > 0 && age < l.window {
+		if cost := clamp(e.Cost, 0, room); cost > 0 {
 			log = push(log, Stamp{now - age, cost})
 			room -= cost
 		}

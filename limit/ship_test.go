@@ -90,6 +90,9 @@ func TestReceivedGoesOn(t *testing.T) {
 		if x.aligned() {
 			return
 		}
+		if rapid.Bool().Draw(t, "merged before") { // the window may be ahead
+			x.state = x.rule.Merge(x.state, x.other(t), x.now)
+		}
 		for range rapid.IntRange(0, 2).Draw(t, "moves before") {
 			x.move(t)
 		}
@@ -158,7 +161,7 @@ func TestReceivedWindow(t *testing.T) {
 		now := x.now + skew + transit
 		s := x.rule.Receive(w, now)
 		own, ownEnd := f.around(s.A)
-		if s.A != own || s.C != x.state.C {
+		if s.A != x.state.A || s.A != own || s.C != x.state.C {
 			t.Fatalf("a window from %d to %d became %+v", x.state.A, x.state.B, s)
 		}
 		if theirs := x.state.B + skew + transit; s.B != max(ownEnd, theirs) {
@@ -169,6 +172,37 @@ func TestReceivedWindow(t *testing.T) {
 			t.Fatalf("the next window is %+v", s)
 		}
 	})
+}
+
+// A window out of line that was given back is as a fresh one: on boundaries of
+// this node's own.
+func TestRefundPutsInLine(t *testing.T) {
+	for _, a := range []Algorithm{FixedWindow, SlidingWindowCounter} {
+		r := mustRule(t, Spec{Algorithm: a, Limit: 5, Window: time.Minute})
+		s, _ := r.Take(State{}, start, 3)
+		now := start + int64(10*time.Second) // the way took so long
+		s, _ = r.Refund(r.Receive(r.Ship(s, start), now), now, 3)
+		_, v := r.Take(s, now, 1)
+		if _, want := r.Take(State{}, now, 1); v != want {
+			t.Errorf("%v: %+v; a fresh one %+v", a, v, want)
+		}
+	}
+}
+
+// Of two deficits the fraction of a nanosecond decides, if need be; of two
+// windows the one that is over has no say, however late it began.
+func TestMergeAtTheEdges(t *testing.T) {
+	r := mustRule(t, Spec{Algorithm: TokenBucket, Limit: 3, Window: time.Second})
+	less, more := State{A: start + 9, B: 1, C: start}, State{A: start + 9, B: 2, C: start}
+	if a, b := r.Merge(less, more, start), r.Merge(more, less, start); a.B != 2 || b.B != 2 {
+		t.Errorf("deficits: %+v, %+v; want %+v", a, b, more)
+	}
+	r = mustRule(t, Spec{Algorithm: FixedWindow, Limit: 3, Window: time.Second})
+	over, on := State{A: start, B: start + int64(time.Second), C: 3}, State{A: start - int64(time.Second), B: start + int64(1200*time.Millisecond), C: 2}
+	now := start + int64(1100*time.Millisecond)
+	if a, b := r.Merge(over, on, now), r.Merge(on, over, now); a.C != 2 || b.C != 2 || a.A != on.A || b.A != on.A {
+		t.Errorf("windows: %+v, %+v; want %+v", a, b, on)
+	}
 }
 
 // other is the state of the counter at another holder, as it arrives here: of
@@ -344,10 +378,19 @@ func checkReceived(t fataler, r *Rule, w Shipped, own State, now int64) {
 	if fresh := r.FreshAt(got); fresh-now > longest {
 		t.Fatalf("%+v became %+v, which is fresh at %d, %d later", w, got, fresh, fresh-now)
 	}
+	at := now
+	if r.Algorithm == FixedWindow || r.Algorithm == SlidingWindowCounter {
+		at = max(now, got.A) // a window ahead: waits count from when it begins
+	}
 	for _, cost := range []int64{1, r.Capacity()} {
 		if v := r.Peek(got, now, cost); int64(v.RetryAfter) > longest || int64(v.ResetAfter) > longest || v.Remaining < 0 || v.Remaining > r.Capacity() {
 			t.Fatalf("%+v became %+v: %+v", w, got, v)
+		} else if then := r.Peek(got, at+int64(v.RetryAfter), cost); !then.Allowed && r.Capacity() > 0 {
+			t.Fatalf("%+v became %+v: %+v, then %+v", w, got, v, then)
 		}
+	}
+	if v := r.Peek(got, max(now, r.FreshAt(got)), 1); v.Remaining != r.Capacity() {
+		t.Fatalf("%+v became %+v: when fresh %+v", w, got, v)
 	}
 	sent := r.Ship(got, now)
 	if again := r.Ship(r.Receive(sent, now), now); !reflect.DeepEqual(again, sent) {

@@ -384,10 +384,14 @@ func TestExpect(t *testing.T) {
 		t.Errorf("there was room of %d bytes; now %+v", made, s)
 	}
 	check(t, there)
-	there.Expect(0, 1<<60, 1<<60)
+	there.Expect(0, 1<<22, 1<<27)
+	boasted := there.Stats().Bytes
+	if boasted > 120<<20 {
+		t.Errorf("%d bytes for a peer that boasts", boasted)
+	}
 	there.Expect(0, -1, -1)
-	if s := there.Stats(); s.Bytes > 120<<20 {
-		t.Errorf("%d bytes for a peer that boasts", s.Bytes)
+	if s := there.Stats(); s.Bytes != boasted {
+		t.Errorf("nothing was expected, and %d bytes became %d", boasted, s.Bytes)
 	}
 	there.Sweep(start, 1)
 	if s := there.Stats(); s.Bytes > made+made/8 { // names get some room to grow
@@ -446,5 +450,37 @@ func TestImportUnderAnotherRule(t *testing.T) {
 			t.Errorf("%+v; want 91 left", v)
 		}
 		check(t, tab)
+	}
+	// Under both it is remembered until the same moment: all nodes choose alike.
+	wide := mustRule(t, per(200, time.Hour, limit.FixedWindow))
+	var kept []limit.RuleID
+	for _, entries := range [][]Entry{{used(long, 5), used(wide, 7)}, {used(wide, 7), used(long, 5)}} {
+		tab := holding(Config{Partitions: 1})
+		imported(t, tab, 0, start, entries)
+		kept = append(kept, shipped(t, tab, 0, start)["a"].Rule.ID())
+	}
+	if kept[0] != kept[1] {
+		t.Error("the order of arrival decides about the rule")
+	}
+}
+
+// What equals a fresh counter creates none. A partition that has dropped some as
+// of a later moment than the caller's receives as of then.
+func TestImportAtTheEdges(t *testing.T) {
+	tab := holding(Config{Partitions: 1})
+	rule := mustRule(t, per(10, 10*time.Second, limit.TokenBucket))
+	id := on(tab, "a", rule).ID
+	imported(t, tab, 0, start, []Entry{{ID: id, Name: []byte("a"), Rule: rule}})
+	if s := tab.Stats(); s.Counters != 0 || s.Bytes != 0 {
+		t.Errorf("for a fresh counter %+v", s)
+	}
+	decide(t, tab, start, on(tab, "b", rule))
+	now := start + int64(2*time.Second)
+	if tab.Sweep(now, 1) != 1 {
+		t.Fatal("nothing was dropped")
+	}
+	imported(t, tab, 0, start, []Entry{{id, []byte("a"), rule, limit.Shipped{A: int64(5 * time.Second)}}})
+	if v := decide(t, tab, now, with(on(tab, "a", rule), limit.Peek, 1)); v.Remaining != 5 {
+		t.Errorf("%+v; want 5 left, as sent", v)
 	}
 }
