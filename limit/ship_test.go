@@ -205,6 +205,19 @@ func TestMergeAtTheEdges(t *testing.T) {
 	}
 }
 
+// Holders whose clocks differ a little meet at a boundary, each with its own idea
+// of whether it has passed: the count of the window that has passed for one of
+// them counts once, and not twice.
+func TestMergeAcrossABoundary(t *testing.T) {
+	r := mustRule(t, Spec{Algorithm: SlidingWindowCounter, Limit: 20, Window: time.Minute})
+	sec := int64(time.Second)
+	behind, ahead := State{A: start - 59*sec, B: 3, C: 8}, State{A: start - sec, B: 7, C: 1}
+	want := State{A: start + sec, B: 8, C: 1}
+	if a, b := r.Merge(behind, ahead, start), r.Merge(ahead, behind, start); !reflect.DeepEqual(a, want) || !reflect.DeepEqual(b, want) {
+		t.Errorf("%+v, %+v; want %+v", a, b, want)
+	}
+}
+
 // other is the state of the counter at another holder, as it arrives here: of
 // a history of its own, by a clock that differs from x's by less than a fifth of
 // a window.
@@ -396,6 +409,9 @@ func checkReceived(t fataler, r *Rule, w Shipped, own State, now int64) {
 	if again := r.Ship(r.Receive(sent, now), now); !reflect.DeepEqual(again, sent) {
 		t.Fatalf("%+v is sent on as %+v", sent, again)
 	}
+	if r.Algorithm == SlidingWindowLog {
+		checkLog(t, got)
+	}
 	before := r.Peek(own, now, 1)
 	merged := r.Merge(own, frozen(got), now)
 	if v := r.Peek(merged, now, 1); v.Remaining > before.Remaining && r.Algorithm != FixedWindow && r.Algorithm != SlidingWindowCounter {
@@ -404,5 +420,19 @@ func checkReceived(t fataler, r *Rule, w Shipped, own State, now int64) {
 	for i := range int64(5) {
 		merged, _ = r.Take(merged, now+i, 1)
 		merged, _ = r.Refund(merged, now+i, 2)
+	}
+}
+
+// checkLog: a log is in order of time, and its sum is right.
+func checkLog(t fataler, s State) {
+	used, last := int64(0), int64(math.MinInt64)
+	for _, e := range s.Log {
+		if e.Cost < 1 || e.At <= last {
+			t.Fatalf("%+v stands behind a stamp of %d", e, last)
+		}
+		used, last = used+e.Cost, e.At
+	}
+	if s.A != used || s.C != int64(len(s.Log)) || s.B != 0 {
+		t.Fatalf("%+v has %d stamps, %d used", s, len(s.Log), used)
 	}
 }

@@ -4,8 +4,8 @@ import "github.com/ringlimit/ringlimit/limit"
 
 // Entry is a counter on its way to another node.
 type Entry struct {
-	ID    ID // follows from the name; it does not travel
-	Name  []byte
+	ID    ID          // follows from the name; it does not travel
+	Name  []byte      // read-only: an exported one lies in the table, where names are never overwritten
 	Rule  *limit.Rule // that it was counted under
 	State limit.Shipped
 }
@@ -57,62 +57,42 @@ func (t *Table) Export(p int, now int64, from Cursor, most int) (entries []Entry
 	pt := &t.partitions[p]
 	pt.mu.Lock()
 	defer pt.mu.Unlock()
-	x := exporter{table: t, partition: pt, now: max(now, pt.floor)}
-	looked := 0
+	entries = make([]Entry, 0, max(0, min(most, pt.slots.used)))
+	looked, stamps := 0, 0
 	lo, done := pt.slots.walk(uint64(from), func(s *slot) bool {
-		x.add(s)
+		if e, used := t.export(pt, now, s); used {
+			entries = append(entries, e)
+			stamps += len(e.State.Log)
+		}
 		looked++
-		return looked < most && x.stamps < exportStamps
+		return looked < most && stamps < exportStamps
 	})
-	return x.named(), Cursor(lo), done
+	return entries, Cursor(lo), done
 }
 
 // ExportThese copies out just the counters with these IDs, as far as they exist
 // and do not equal fresh ones: those that somebody waits for go ahead of the
 // others. Export copies them again, which does no harm.
-func (t *Table) ExportThese(p int, now int64, ids []ID) []Entry {
+func (t *Table) ExportThese(p int, now int64, ids []ID) (entries []Entry) {
 	pt := &t.partitions[p]
 	pt.mu.Lock()
 	defer pt.mu.Unlock()
-	x := exporter{table: t, partition: pt, now: max(now, pt.floor)}
 	for _, id := range ids {
 		if i, found := pt.slots.find(id); found {
-			x.add(&pt.slots.at[i])
+			if e, used := t.export(pt, now, &pt.slots.at[i]); used {
+				entries = append(entries, e)
+			}
 		}
 	}
-	return x.named()
+	return entries
 }
 
-// exporter collects entries under a partition's lock.
-type exporter struct {
-	table     *Table
-	partition *partition
-	now       int64
-	entries   []Entry
-	names     []byte // of all entries, in a row: one allocation instead of many
-	stamps    int
-}
-
-func (x *exporter) add(s *slot) {
-	rule := x.table.rules.at(s.rule)
-	state := x.partition.state(s, rule)
-	if rule.FreshAt(state) <= x.now {
-		return
+// export copies out one counter, unless it equals a fresh one.
+func (t *Table) export(p *partition, now int64, s *slot) (e Entry, used bool) {
+	rule := t.rules.at(s.rule)
+	state := p.state(s, rule)
+	if rule.FreshAt(state) <= now {
+		return Entry{}, false
 	}
-	name := x.partition.names.at(s.name)
-	x.names = append(x.names, name...)
-	w := rule.Ship(state, x.now)
-	x.stamps += len(w.Log)
-	x.entries = append(x.entries, Entry{s.id, name, rule, w})
-}
-
-// named gives the entries names of their own: so far they lie in the partition.
-func (x *exporter) named() []Entry {
-	names := x.names
-	for i := range x.entries {
-		e := &x.entries[i]
-		n := len(e.Name)
-		e.Name, names = names[:n:n], names[n:]
-	}
-	return x.entries
+	return Entry{s.id, p.names.at(s.name), rule, rule.Ship(state, now)}, true
 }

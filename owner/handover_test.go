@@ -321,7 +321,10 @@ func TestEntriesAreCopies(t *testing.T) {
 		decide(t, here, start, on(here, key(i), rule))
 		decide(t, there, start, with(on(there, key(i), rule), limit.Take, 3))
 	}
-	here.SetPhase(0, None)
+	here.Sweep(start+int64(2*time.Hour), 1) // drops all
+	for i := range 1000 {                   // where they were
+		decide(t, here, start, on(here, key(2000+i), rule))
+	}
 	for _, e := range entries {
 		if want := before[string(e.Name)]; e.ID != on(here, string(e.Name), rule).ID || !reflect.DeepEqual(e.State, want.State) {
 			t.Errorf("%+v; want %+v", e, want)
@@ -410,9 +413,11 @@ func TestImportRefusesEntries(t *testing.T) {
 		return Entry{ID: on(tab, name, rule).ID, Name: []byte(name), Rule: rule, State: used}
 	}
 	bad := []Entry{{Rule: rule, State: used}, entry("a"), {Name: []byte("b"), State: used}, entry("longer than the forty bytes that there are"), entry("c")}
+	bad = append(bad, slices.Repeat(bad[1:2], importEntries)...)
+	bad[importEntries+1] = bad[0] // in the second batch
 	err := tab.Import(0, start, bad)
 	if !errors.Is(err, errNoCounter) || !errors.Is(err, ErrFull) ||
-		err.Error() != "entry 0: has no name or no rule\nentry 2: has no name or no rule\nentry 3: the memory for counters is used up" {
+		err.Error() != "entry 0: has no name or no rule\nentry 2: has no name or no rule\nentry 3: the memory for counters is used up\nentry 129: has no name or no rule" {
 		t.Errorf("%v", err)
 	}
 	for _, name := range []string{"a", "c"} {

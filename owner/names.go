@@ -7,7 +7,8 @@ import (
 
 // names holds the counters' names, each behind its length, one after the
 // other. A name is written when its counter comes to be and read by listings
-// alone. A dropped one stays as garbage until the next compaction.
+// and hand-over alone. A dropped one stays as garbage until the next compaction.
+// Nothing is ever overwritten: who grows or compacts makes a new array.
 type names struct {
 	text    []byte
 	garbage int
@@ -26,7 +27,7 @@ func (n *names) add(name []byte) uint32 {
 	return at
 }
 
-// at is the name that lies there. It is valid until the next compaction.
+// at is the name that lies there.
 func (n *names) at(offset uint32) []byte {
 	size, k := binary.Uvarint(n.text[offset:])
 	start := uint64(offset) + uint64(k)
