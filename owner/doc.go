@@ -14,4 +14,8 @@
 // Nothing in these holds a pointer for each counter, so ten million counters
 // give the garbage collector nothing to do. A counter that equals a fresh one
 // is dropped by the sweep; no other counter ever is.
+//
+// A partition changes hands by plain steps, each under its lock: Freeze and
+// Export on one node, Import on the other. Who is to take them, and when, is not
+// decided here.
 package owner

@@ -233,6 +233,51 @@ func TestFreezeIsExact(t *testing.T) {
 	}
 }
 
+// A holder receives and copies out while it decides, as when two that both held
+// a partition find each other: no unit that it admits meanwhile is lost.
+func TestImportWhileHolding(t *testing.T) {
+	const callers, asks, keys = 4, 300, 20
+	for _, a := range algorithms {
+		rule := mustRule(t, per(100_000, 1000*time.Hour, a))
+		if a == limit.LeakyBucket {
+			rule = mustRule(t, limit.Spec{Algorithm: a, Limit: 1, Window: time.Hour, Burst: 99_999, Police: true})
+		}
+		other, tab := holding(Config{Partitions: 1}), holding(Config{Partitions: 1})
+		for i := range keys {
+			decide(t, other, start, on(other, key(i), rule))
+		}
+		theirs := exported(t, other, 0, start, keys)
+		var admitted [keys]atomic.Int64
+		var wg sync.WaitGroup
+		for range callers {
+			wg.Go(func() {
+				for n := range asks {
+					if v, err := answer(tab, start, on(tab, key(n%keys), rule)); err == nil && v.Allowed {
+						admitted[n%keys].Add(1)
+					}
+				}
+			})
+		}
+		for range 2 {
+			wg.Go(func() {
+				for range asks / 10 {
+					imported(t, tab, 0, start, theirs)
+					exported(t, tab, 0, start, 7)
+				}
+			})
+		}
+		wg.Wait()
+		for i := range keys {
+			v := decide(t, tab, start, with(on(tab, key(i), rule), limit.Peek, 1))
+			used, ours := rule.Capacity()-v.Remaining, admitted[i].Load()
+			if ours != callers*asks/keys || used != ours && used != ours+1 { // one more if theirs came first
+				t.Errorf("%v: %d used, %d admitted", a, used, ours)
+			}
+		}
+		check(t, tab)
+	}
+}
+
 // A partition that is copied while it goes on: what is there all the while comes
 // exactly once.
 func TestExportWhileHolding(t *testing.T) {
