@@ -15,9 +15,12 @@ import (
 // idle while the owner decides; more than two only make the frames smaller.
 const maxUnanswered = 2
 
-// maxPending bounds the checks that wait for one peer. A peer that hangs takes
-// each of them for a whole deadline: beyond the bound they are refused at once.
-const maxPending = 16 << 10
+// Bounds on the checks that wait for one peer. A peer that hangs takes each of
+// them for a whole deadline: beyond the bounds they are refused at once.
+const (
+	maxPending = 16 << 10 // checks, sent or not
+	maxQueued  = 8 << 20  // bytes not sent: long names would be half a gigabyte
+)
 
 // batcher gathers checks into frames. There is no timer and no goroutine to
 // write: callers add their check to the open frame, and who finds fewer than
@@ -40,45 +43,10 @@ type batcher struct {
 	queue   []*frame // not sent; the last one is open
 	flying  [maxUnanswered]*frame
 	unanswered,
-	pending int // frames in flying; records in flying and queue
+	pending,
+	queued int // frames in flying; records in flying and queue; their bytes in queue
 	lastID uint64
 	scanAt int64 // when the next scan is due; math.MaxInt64: none is
-}
-
-// link is the state of the way to the peer.
-type link uint8
-
-const (
-	connecting link = iota // checks wait, within their deadlines
-	up
-	down // checks fail at once
-)
-
-// session is one stream to the peer.
-type session struct {
-	mu     sync.Mutex // leaders may overlap; a stream takes one message at a time
-	stream sender
-}
-
-// sender is the half of a gRPC stream that a session needs.
-type sender interface {
-	Send(*peerpb.Frame) error
-	CloseSend() error
-}
-
-// write sends one packet. Its error says only that the stream is over: the
-// stream's reader learns why, and fails what is in flight.
-func (s *session) write(packet *peerpb.Frame) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_ = s.stream.Send(packet)
-}
-
-// close says that no more packets come.
-func (s *session) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_ = s.stream.CloseSend() // never fails
 }
 
 func newBatcher(now func() int64, wake func(time.Duration)) *batcher {
@@ -93,10 +61,10 @@ func (b *batcher) add(r *record, w *waiter) (leads bool, err error) {
 	switch {
 	case b.link == down:
 		return false, forward.ErrUnreachable
-	case b.pending >= maxPending:
+	case b.pending >= maxPending, b.queued+r.maxSize() > maxQueued:
 		return false, forward.ErrOverloaded
 	}
-	b.open(r).add(r, w)
+	b.queued += b.open(r).add(r, w)
 	b.pending++
 	if w.deadline < b.scanAt {
 		b.scanAt = w.deadline
@@ -153,6 +121,7 @@ func (b *batcher) take() (*peerpb.Frame, *session) {
 	f.id = b.lastID
 	packet := f.packet
 	packet.Id, f.packet = f.id, nil
+	b.queued -= len(packet.Records)
 	for i := range b.flying {
 		if b.flying[i] == nil {
 			b.flying[i] = f
@@ -171,13 +140,16 @@ func (b *batcher) answer(packet *peerpb.Frame) error {
 	}
 	err := b.handOut(f, packet.Records)
 	b.frames.put(f)
+	if err != nil {
+		return err // what is not sent yet waits for the next stream
+	}
 	b.mu.Lock()
 	leads := b.claimLead()
 	b.mu.Unlock()
 	if leads {
 		b.lead()
 	}
-	return err
+	return nil
 }
 
 // land takes a frame out of flight.
@@ -199,7 +171,7 @@ func (b *batcher) handOut(f *frame, records []byte) (err error) {
 	var a answer
 	for i, w := range f.waiters {
 		if records, err = cutAnswer(records, &a); err != nil {
-			f.waiters = f.waiters[i:]
+			clear(f.waiters[:i]) // they have their answers
 			f.fail(&b.waiters, &answer{err: forward.ErrUnreachable})
 			return err
 		}
@@ -213,7 +185,9 @@ func (b *batcher) handOut(f *frame, records []byte) (err error) {
 	return nil
 }
 
-// scan fails the overdue checks, and asks to be called again if others wait.
+// scan fails the overdue checks, and asks to be called again if others wait. An
+// overdue check that was not sent is not sent any more: on_failure answers it,
+// and the owner would charge for it a second time.
 func (b *batcher) scan() {
 	overdue := answer{err: forward.ErrTimeout}
 	b.mu.Lock()
@@ -226,19 +200,19 @@ func (b *batcher) scan() {
 			b.scanAt = min(b.scanAt, f.earliest)
 		}
 	}
-	kept := b.queue[:0]
-	for _, f := range b.queue {
-		f.expire(now, &b.waiters, &overdue)
-		if f.live == 0 { // nobody wants it any more: do not charge for it
-			b.pending -= len(f.waiters)
-			b.frames.put(f)
-			continue
+	b.queue = slices.DeleteFunc(b.queue, func(f *frame) bool {
+		if f.expire(now, &b.waiters, &overdue) {
+			records, bytes := f.compact()
+			b.pending -= records
+			b.queued -= bytes
 		}
 		b.scanAt = min(b.scanAt, f.earliest)
-		kept = append(kept, f)
-	}
-	clear(b.queue[len(kept):])
-	b.queue = kept
+		if len(f.waiters) > 0 {
+			return false
+		}
+		b.frames.put(f)
+		return true
+	})
 	if b.scanAt != math.MaxInt64 {
 		b.wake(time.Duration(b.scanAt - now))
 	}
@@ -285,7 +259,7 @@ func (b *batcher) fail(l link) {
 		b.drop(f)
 	}
 	clear(b.queue)
-	b.queue = b.queue[:0]
+	b.queue, b.queued = b.queue[:0], 0
 }
 
 func (b *batcher) drop(f *frame) {

@@ -9,6 +9,7 @@ import (
 	"github.com/ringlimit/ringlimit/forward"
 	"github.com/ringlimit/ringlimit/forward/peerrpc/peerpb"
 	"github.com/ringlimit/ringlimit/limit"
+	"github.com/ringlimit/ringlimit/owner"
 )
 
 // wire is a stream that keeps what it is sent.
@@ -145,6 +146,48 @@ func TestPendingChecksAreBounded(t *testing.T) {
 	b.put(t, 1, 100)
 }
 
+// Long names are bounded by their bytes: 16 Ki of them would be half a
+// gigabyte. What leaves the queue, by whichever way, makes room.
+func TestQueuedBytesAreBounded(t *testing.T) {
+	b, out := newTestBatch(), &wire{}
+	long := &record{cost: 1, name: make([]byte, maxName)}
+	fill := func() (n int) {
+		for ; ; n++ {
+			w := b.waiters.get(100)
+			if _, err := b.add(long, w); err != nil {
+				if !errors.Is(err, forward.ErrOverloaded) {
+					t.Fatal(err)
+				}
+				return n
+			}
+		}
+	}
+	most := fill()
+	if bytes := most * maxName; bytes > maxQueued || bytes < maxQueued-2*maxName {
+		t.Errorf("%d bytes are queued", bytes)
+	}
+	b.start(&session{stream: out})
+	for n := 0; n < len(out.sent); n++ {
+		out.reply(t, b.batcher, n)
+	}
+	if n := fill(); n != most {
+		t.Errorf("%d after all were sent, %d before", n, most)
+	}
+	b.now = 100
+	b.scan()
+	b.fail(connecting)
+	b.now = 0
+	if n := fill(); n != most {
+		t.Errorf("%d after all were overdue, %d before", n, most)
+	}
+	b.fail(down)
+	b.start(&session{stream: out})
+	b.pause()
+	if n := fill(); n != most {
+		t.Errorf("%d after all failed, %d before", n, most)
+	}
+}
+
 // A scan fails exactly the overdue, wakes for the next, and what nobody waits
 // for any more is not sent.
 func TestScan(t *testing.T) {
@@ -158,8 +201,8 @@ func TestScan(t *testing.T) {
 	overdue := func(w *waiter) bool { a, ok := has(w); return ok && errors.Is(a.err, forward.ErrTimeout) }
 	b.now = 150
 	b.scan()
-	if !overdue(flying) || !overdue(queued[1]) || b.scanAt != 200 || b.wakes[1] != 50 {
-		t.Errorf("at 150: next scan at %d, woken in %v", b.scanAt, b.wakes)
+	if !overdue(flying) || !overdue(queued[1]) || b.scanAt != 200 || b.wakes[1] != 50 || b.pending != 3 {
+		t.Errorf("at 150: next scan at %d, woken in %v, %d pending", b.scanAt, b.wakes, b.pending)
 	}
 	b.now = 200
 	b.scan()
@@ -178,6 +221,34 @@ func TestScan(t *testing.T) {
 	b.put(t, 5, 400)
 	if last := b.wakes[len(b.wakes)-1]; last != 200 {
 		t.Errorf("woken in %v after a calm", last)
+	}
+}
+
+// Overdue checks leave the frame that others still wait in: on_failure has
+// answered them, and the owner must not charge for them too.
+func TestOverdueChecksAreNotSent(t *testing.T) {
+	b, out := newTestBatch(), &wire{}
+	var kept []*waiter
+	for i := range int64(9) {
+		w := b.put(t, i+1, 100+100*(i%3))
+		if i%3 == 2 {
+			kept = append(kept, w)
+		}
+	}
+	b.now = 200
+	b.scan()
+	b.start(&session{stream: out})
+	if len(out.sent) != 1 {
+		t.Fatalf("%d frames", len(out.sent))
+	}
+	out.reply(t, b.batcher, 0)
+	for i, w := range kept {
+		if a, ok := has(w); !ok || a.verdict.Remaining != int64(3*i+3) {
+			t.Errorf("check %d: %+v, %v", i, a, ok)
+		}
+	}
+	if b.pending != 0 || b.queued != 0 {
+		t.Errorf("%d pending, %d bytes queued", b.pending, b.queued)
 	}
 }
 
@@ -241,6 +312,52 @@ func TestAnswersToNothing(t *testing.T) {
 		b.put(t, 1, 100)
 		if err := b.answer(reply); !errors.Is(err, errBadFrame) {
 			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// The reader that finds a bad frame sends nothing more: the owner would count
+// what is lost with the stream.
+func TestNothingIsSentAfterABadFrame(t *testing.T) {
+	b, out := newTestBatch(), &wire{}
+	b.start(&session{stream: out})
+	for i := range int64(3) {
+		b.put(t, i+1, 100)
+	}
+	if err := b.answer(&peerpb.Frame{Id: 1, Records: []byte{0xff}}); !errors.Is(err, errBadFrame) {
+		t.Fatal(err)
+	}
+	if len(out.sent) != 2 || len(b.queue) != 1 {
+		t.Errorf("%d frames sent, %d queued", len(out.sent), len(b.queue))
+	}
+}
+
+// A frame whose answers break off goes back to the pool empty and whole: no
+// waiter is in it, for another check may have it by now.
+func TestBrokenOffFrameIsReused(t *testing.T) {
+	b := newTestBatch()
+	f := b.frames.get()
+	room := cap(f.waiters)
+	var ws []*waiter
+	for range 3 {
+		ws = append(ws, b.waiters.get(100))
+		f.add(&record{cost: 1, name: []byte("k")}, ws[len(ws)-1])
+	}
+	if err := b.handOut(f, []byte{byte(full), byte(full), 0xff}); !errors.Is(err, errBadFrame) {
+		t.Fatal(err)
+	}
+	b.frames.put(f)
+	if cap(f.waiters) != room {
+		t.Errorf("room for %d waiters of %d", cap(f.waiters), room)
+	}
+	for i, w := range f.waiters[:3] {
+		if w != nil {
+			t.Errorf("waiter %d is still there", i)
+		}
+	}
+	for i, want := range []error{owner.ErrFull, owner.ErrFull, forward.ErrUnreachable} {
+		if a, ok := has(ws[i]); !ok || !errors.Is(a.err, want) {
+			t.Errorf("check %d: %+v, %v", i, a, ok)
 		}
 	}
 }

@@ -19,7 +19,6 @@ type frame struct {
 	packet   *peerpb.Frame
 	id       uint64
 	waiters  []*waiter // in the order of the records; nil once answered
-	live     int       // waiters that are not nil
 	earliest int64     // no waiter's deadline is before it
 }
 
@@ -53,21 +52,24 @@ func (p *frames) putPacket(packet *peerpb.Frame) {
 	p.packets.Put(packet)
 }
 
-func (f *frame) add(r *record, w *waiter) {
+// add returns by how many bytes the packet has grown.
+func (f *frame) add(r *record, w *waiter) int {
+	was := len(f.packet.Records)
 	f.packet.Records = appendRecord(f.packet.Records, r)
 	f.waiters = append(f.waiters, w)
-	f.live++
 	f.earliest = min(f.earliest, w.deadline)
+	return len(f.packet.Records) - was
 }
 
 func (f *frame) hasRoom(r *record) bool {
 	return len(f.waiters) < maxRecords && len(f.packet.Records)+r.maxSize() <= frameBytes
 }
 
-// expire fails the waiters whose deadline has passed.
-func (f *frame) expire(now int64, p *waiters, a *answer) {
+// expire fails the waiters whose deadline has passed, and says whether there
+// were any.
+func (f *frame) expire(now int64, p *waiters, a *answer) (any bool) {
 	if now < f.earliest {
-		return
+		return false
 	}
 	f.earliest = math.MaxInt64
 	for i, w := range f.waiters {
@@ -75,12 +77,32 @@ func (f *frame) expire(now int64, p *waiters, a *answer) {
 		case w == nil:
 		case w.deadline <= now:
 			f.waiters[i] = nil
-			f.live--
 			p.finish(w, a)
+			any = true
 		default:
 			f.earliest = min(f.earliest, w.deadline)
 		}
 	}
+	return any
+}
+
+// compact takes the records that nobody waits for out of the packet, and
+// returns how many records and bytes those were.
+func (f *frame) compact() (records, bytes int) {
+	waiters, packed := f.waiters[:0], f.packet.Records[:0]
+	for i, rest := 0, f.packet.Records; len(rest) > 0; i++ {
+		var r record
+		first := rest
+		rest, _ = cutRecord(first, &r) // our own, so it is whole
+		if w := f.waiters[i]; w != nil {
+			waiters = append(waiters, w)
+			packed = append(packed, first[:len(first)-len(rest)]...)
+		}
+	}
+	records, bytes = len(f.waiters)-len(waiters), len(f.packet.Records)-len(packed)
+	clear(f.waiters[len(waiters):])
+	f.waiters, f.packet.Records = waiters, packed
+	return records, bytes
 }
 
 // fail fails all that still wait.
