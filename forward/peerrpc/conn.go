@@ -2,7 +2,9 @@ package peerrpc
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 	"time"
@@ -54,6 +56,11 @@ func (c *conn) close() {
 	c.wg.Wait()
 }
 
+// leadsTo says whether m is the run of the node that c is for, at its address.
+func (c *conn) leadsTo(m membership.Member) bool {
+	return c.peer.ID == m.ID && c.peer.Boot == m.Boot && c.peer.Peer == m.Peer
+}
+
 // Check implements forward.Peer.
 func (c *conn) Check(ctx context.Context, call *owner.Call, deadline int64) (limit.Verdict, error) {
 	r := record{mode: call.Mode, rule: call.Rule.ID(), cost: call.Cost, name: call.Counter}
@@ -100,21 +107,26 @@ func (c *conn) expire(ctx context.Context) {
 	}
 }
 
-// run keeps a stream open. After an attempt that answered nothing checks fail
-// at once, until one succeeds, and there is a pause, which grows. The pauses
-// are ours and not gRPC's: to cut those short means ClientConn's
-// ResetConnectBackoff, which can crash the process (grpc-go#9155).
+// run keeps a stream open. After a farewell, or an attempt that answered
+// nothing, checks fail at once, until an attempt succeeds, and there is a pause,
+// which grows. A stream that broke after answers is made anew at once, but no
+// two such attempts begin within firstPause: a peer may answer one frame and
+// break, again and again. The pauses are ours and not gRPC's: to cut those short
+// means ClientConn's ResetConnectBackoff, which can crash the process
+// (grpc-go#9155).
 func (c *conn) run(ctx context.Context) {
 	defer c.batch.fail(down)
 	pause := firstPause
 	for {
+		began := time.Now()
 		answered, err := c.attempt(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		c.tell(answered, err)
-		if answered {
+		if answered && err != errFarewell {
 			c.batch.fail(connecting)
+			c.sleep(ctx, firstPause-time.Since(began))
 			pause = firstPause
 			continue
 		}
@@ -124,13 +136,21 @@ func (c *conn) run(ctx context.Context) {
 	}
 }
 
-// tell logs why an attempt ended, once in a row for the same reason.
+// tell logs why an attempt ended, once in a row for the same reason. A farewell
+// is no fault.
 func (c *conn) tell(answered bool, err error) {
+	if err == errFarewell {
+		c.told = ""
+		c.log.Debug("a peer said farewell")
+		return
+	}
 	if reason := err.Error(); answered || reason != c.told {
 		c.told = reason
 		c.log.Warn("no stream to a peer", "error", err)
 	}
 }
+
+var errFarewell = errors.New("the peer said farewell")
 
 func (c *conn) sleep(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
@@ -151,7 +171,7 @@ func (c *conn) hurry() {
 }
 
 // attempt connects, opens a stream and reads it to its end. It says whether a
-// check was answered on it.
+// check was answered on it, and why it ended.
 func (c *conn) attempt(ctx context.Context) (answered bool, err error) {
 	// passthrough: the dialer resolves names, each time anew.
 	cc, err := grpc.NewClient("passthrough:///"+c.peer.Peer, dialOptions(c.cfg.Dial)...)
@@ -166,10 +186,14 @@ func (c *conn) attempt(ctx context.Context) (answered bool, err error) {
 		return false, err
 	}
 	s := &session{stream: stream}
+	defer c.batch.pause() // until run says what becomes of the checks that are left
 	c.batch.start(s)
 	for leaving := false; ; {
 		packet, err := stream.Recv()
-		if err != nil {
+		switch {
+		case leaving && err == io.EOF:
+			return answered, errFarewell
+		case err != nil:
 			return answered, err
 		}
 		if packet.Id == farewell {

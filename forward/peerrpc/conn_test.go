@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -301,6 +302,72 @@ func TestOwnerNeverWelcomes(t *testing.T) {
 		time.Sleep(connectTimeout)
 		if _, err := peer.Check(context.Background(), callOf(rule, "k", 1), within(50*time.Millisecond)); !errors.Is(err, forward.ErrUnreachable) {
 			t.Errorf("later: %v", err)
+		}
+	})
+}
+
+// fickleServer answers one frame of each stream and breaks it.
+type fickleServer struct {
+	peerpb.UnimplementedPeerServer
+	streams atomic.Int64
+}
+
+func (s *fickleServer) Checks(stream grpc.BidiStreamingServer[peerpb.Frame, peerpb.Frame]) error {
+	s.streams.Add(1)
+	if err := stream.SendHeader(welcome()); err != nil {
+		return err
+	}
+	f, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	if err := stream.Send(&peerpb.Frame{Id: f.Id, Records: []byte{byte(full)}}); err != nil {
+		return err
+	}
+	return errors.New("broken")
+}
+
+// A peer that answers one frame and breaks, again and again, is not dialled
+// without pause.
+func TestFicklePeerIsNotDialledWithoutPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, fickle := newNetwork(), &fickleServer{}
+		s := grpc.NewServer(serverOptions()...)
+		peerpb.RegisterPeerServer(s, fickle)
+		go s.Serve(n.listen("owner:1"))
+		defer s.Stop()
+		peer, rule, start := newPool(t, n.dial).Peer(ownerMember), tokens(t, 1), time.Now()
+		for range 100 {
+			if _, err := peer.Check(context.Background(), callOf(rule, "k", 1), within(time.Second)); err == nil {
+				t.Fatal("no error")
+			}
+		}
+		took, streams := time.Since(start), fickle.streams.Load()
+		if streams < 10 || streams > int64(took/firstPause)+1 {
+			t.Errorf("%d streams in %v", streams, took)
+		}
+	})
+}
+
+// A peer that goes in good order is nothing to warn of.
+func TestFarewellIsNoFault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, logs := newNetwork(), &journal{}
+		stop := serve(t, serverConfig("owner", holding(testPartitions)), n.listen("owner:1"))
+		pool := NewPool(PoolConfig{Self: "asker", Token: "secret", Now: wall, Dial: n.dial, Logger: logs.logger()})
+		defer pool.Close()
+		if _, err := pool.Peer(ownerMember).Check(context.Background(), callOf(tokens(t, 1), "k", 1), within(time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		stop()
+		synctest.Wait()
+		if told := logs.take(); told != "" {
+			t.Errorf("%s", told)
+		}
+		time.Sleep(firstPause)
+		synctest.Wait()
+		if !strings.Contains(logs.take(), "no stream to a peer") {
+			t.Error("nobody is told that the peer stays away: the test tests nothing")
 		}
 	})
 }

@@ -25,9 +25,10 @@ type PoolConfig struct {
 type Pool struct {
 	cfg PoolConfig
 
-	mu     sync.Mutex
-	conns  map[membership.NodeID]*conn
-	closed bool
+	mu       sync.Mutex
+	conns    map[membership.NodeID]*conn
+	replaced []*conn // until Retain
+	closed   bool
 }
 
 // NewPool makes a pool without connections. Close it.
@@ -36,43 +37,38 @@ func NewPool(cfg PoolConfig) *Pool {
 }
 
 // Peer is the way to a member. It is the same for the same run of a node at the
-// same address; for another one the old connection is closed, and checks that
-// wait on it fail. Connecting goes on in the background; asking again for a
-// peer that was out of reach cuts the pause between attempts short.
+// same address. For another one the old connection stays open until Retain:
+// whoever has not heard of the new one uses it, and it may still answer.
+// Connecting goes on in the background; asking again for a peer that was out of
+// reach cuts the pause between attempts short.
 func (p *Pool) Peer(m membership.Member) forward.Peer {
-	c, replaced := p.conn(m)
-	if replaced != nil {
-		replaced.close()
-	}
-	if c == nil {
-		return closed{}
-	}
-	return c
-}
-
-// conn returns nil when the pool is closed.
-func (p *Pool) conn(m membership.Member) (c, replaced *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return nil, nil
+		return closed{}
 	}
-	c = p.conns[m.ID]
-	if c != nil && c.peer.Boot == m.Boot && c.peer.Peer == m.Peer {
+	c := p.conns[m.ID]
+	if c != nil && c.leadsTo(m) {
 		c.hurry()
-		return c, nil
+		return c
 	}
-	replaced, c = c, connect(m, &p.cfg)
+	if c != nil {
+		p.replaced = append(p.replaced, c)
+	}
+	c = connect(m, &p.cfg)
 	p.conns[m.ID] = c
-	return c, replaced
+	return c
 }
 
-// Retain closes the connections to nodes that are not in the view.
+// Retain closes the connections that do not lead to a member of the view, and
+// checks that wait on them fail. It is called once nobody is given them any
+// more: after the router has the ring of that view.
 func (p *Pool) Retain(v membership.View) {
-	var gone []*conn
 	p.mu.Lock()
+	gone := p.replaced
+	p.replaced = nil
 	for id, c := range p.conns {
-		if _, ok := v.Find(id); !ok {
+		if m, ok := v.Find(id); !ok || !c.leadsTo(m) {
 			gone = append(gone, c)
 			delete(p.conns, id)
 		}
@@ -83,15 +79,10 @@ func (p *Pool) Retain(v membership.View) {
 
 // Close closes all connections and waits for every goroutine of the pool.
 func (p *Pool) Close() error {
-	var all []*conn
 	p.mu.Lock()
 	p.closed = true
-	for id, c := range p.conns {
-		all = append(all, c)
-		delete(p.conns, id)
-	}
 	p.mu.Unlock()
-	closeAll(all)
+	p.Retain(membership.View{})
 	return nil
 }
 

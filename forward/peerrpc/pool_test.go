@@ -23,13 +23,21 @@ func TestPoolKeepsReplacesAndDropsPeers(t *testing.T) {
 		if again == p.peer {
 			t.Error("the same connection to another run")
 		}
+		if _, err := p.check(tokens(t, 1), "k", 1, time.Second); err != nil {
+			t.Errorf("over the replaced connection, before its successor is known: %v", err)
+		}
+		p.pool.Retain(membership.NewView([]membership.Member{later}))
 		if _, err := p.check(tokens(t, 1), "k", 1, time.Second); !errors.Is(err, forward.ErrUnreachable) {
-			t.Errorf("over the replaced connection: %v", err)
+			t.Errorf("over the replaced connection, afterwards: %v", err)
 		}
 		moved := later
 		moved.Peer = "owner:2"
 		if p.pool.Peer(moved) == again {
 			t.Error("the same connection to another address")
+		}
+		p.pool.Retain(membership.NewView([]membership.Member{later}))
+		if n := len(p.pool.conns); n != 0 {
+			t.Errorf("%d connections to where the view has nobody", n)
 		}
 		last := p.pool.Peer(later)
 		p.pool.Retain(membership.NewView([]membership.Member{later, {ID: "x"}}))
