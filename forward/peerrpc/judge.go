@@ -13,8 +13,15 @@ type judge struct {
 	cfg     *ServerConfig
 	calls   []owner.Call // what the table is asked
 	results []owner.Result
-	places  []place // one a record
+	places  []place       // one a record
+	brought []*limit.Rule // those that came with the frame
+	bodies  allowance     // of rules to read
 }
+
+// maxBodies is how many rules a second are taken from one stream. All nodes know
+// the rules of their own files, so few travel. Without a bound a peer could keep
+// a core busy with rules alone: the table's copy of them grows with each.
+const maxBodies = 256
 
 // place says where a record's answer comes from.
 type place struct {
@@ -25,7 +32,7 @@ type place struct {
 // frame decides the records and appends the answers. All that is wrong with a
 // frame is found before any of it is counted.
 func (j *judge) frame(records, answers []byte) ([]byte, error) {
-	j.calls, j.places = j.calls[:0], j.places[:0]
+	j.calls, j.places, j.brought = j.calls[:0], j.places[:0], j.brought[:0]
 	defer func() { clear(j.calls) }() // they alias the frame
 	for len(records) > 0 {
 		var r record
@@ -63,7 +70,9 @@ func (j *judge) place(r *record) place {
 	return place{call: len(j.calls) - 1}
 }
 
-// rule finds the record's rule, or learns it if the record brings it along.
+// rule finds the record's rule. One that came along is good for this frame; the
+// table learns it with the first counter that is made under it. So a rule is
+// not learned for a counter that another node holds, nor from a bad frame.
 func (j *judge) rule(r *record) (*limit.Rule, error) {
 	if rule := j.cfg.Table.Rule(r.rule); rule != nil {
 		return rule, nil
@@ -71,6 +80,23 @@ func (j *judge) rule(r *record) (*limit.Rule, error) {
 	if r.body == nil {
 		return nil, errUnknownRule
 	}
+	for _, rule := range j.brought {
+		if rule.ID() == r.rule {
+			return rule, nil
+		}
+	}
+	if !j.bodies.take(j.cfg.Now(), maxBodies) {
+		return nil, forward.ErrRejected
+	}
+	rule, err := ruleOf(r)
+	if err == nil {
+		j.brought = append(j.brought, rule)
+	}
+	return rule, err
+}
+
+// ruleOf reads the record's body.
+func ruleOf(r *record) (*limit.Rule, error) {
 	spec, err := limit.ParseSpec(r.body)
 	if err != nil {
 		return nil, forward.ErrRejected
@@ -79,7 +105,6 @@ func (j *judge) rule(r *record) (*limit.Rule, error) {
 	if err != nil || rule.ID() != r.rule {
 		return nil, forward.ErrRejected // another name for it would count it twice
 	}
-	j.cfg.Table.Learn(rule)
 	return rule, nil
 }
 

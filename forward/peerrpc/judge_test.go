@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -114,18 +115,80 @@ func TestJudgeLearnsRules(t *testing.T) {
 	}
 }
 
-// The largest reply fits what the asker accepts.
-func TestLargestReply(t *testing.T) {
-	cfg := serverConfig("owner", owner.NewTable(owner.Config{Partitions: testPartitions, Now: wall}))
-	rule := tokens(t, 5)
-	cfg.Table.Learn(rule)
-	cfg.Hint = func(int) (membership.NodeID, uint64) {
-		return membership.NodeID(strings.Repeat("n", maxHint)), math.MaxUint64
+// Rules are learned with the counters that need them: not for another node's
+// counters, nor from a frame that is none.
+func TestJudgeLearnsNoMoreThanItNeeds(t *testing.T) {
+	table, rule := owner.NewTable(owner.Config{Partitions: testPartitions, Now: wall}), tokens(t, 5)
+	r := record{rule: rule.ID(), cost: 1, name: []byte("k"), body: rule.Encode()}
+	if a := ask(t, serverConfig("owner", table), r)[0]; !errors.Is(a.err, owner.ErrNotHolder) || table.Rule(rule.ID()) != nil {
+		t.Errorf("another node's counter: %+v, learned %v", a, table.Rule(rule.ID()))
 	}
-	var frame []byte
+	table = holding(testPartitions)
+	cfg := serverConfig("owner", table)
+	j := judge{cfg: &cfg}
+	if _, err := j.frame(append(appendRecord(nil, &r), 0xff), nil); !errors.Is(err, errBadFrame) || table.Rule(rule.ID()) != nil {
+		t.Errorf("a bad frame: %v, learned %v", err, table.Rule(rule.ID()))
+	}
+}
+
+// A stream brings so many rules a second; the same one in a frame counts once.
+func TestRulesOfAStreamAreBounded(t *testing.T) {
+	now := wall()
+	cfg := serverConfig("owner", holding(testPartitions))
+	cfg.Now = func() int64 { return now }
+	j := judge{cfg: &cfg}
+	bring := func(from, n int64) (judged int) {
+		var frame []byte
+		for i := range n {
+			rule := tokens(t, from+i/2)
+			frame = appendRecord(frame, &record{rule: rule.ID(), cost: 1, name: []byte("k"), body: rule.Encode()})
+		}
+		reply, err := j.frame(frame, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for len(reply) > 0 {
+			var a answer
+			if reply, err = cutAnswer(reply, &a); err != nil {
+				t.Fatal(err)
+			}
+			if a.err == nil {
+				judged++
+			} else if a.err != forward.ErrRejected {
+				t.Error(a.err)
+			}
+		}
+		return judged
+	}
+	if a, b := bring(1_000, maxRecords), bring(2_000, 2); a != 2*maxBodies || b != 0 {
+		t.Errorf("%d and %d were judged", a, b)
+	}
+	now += int64(time.Second)
+	if n := bring(3_000, 2); n != 2 {
+		t.Errorf("a second later %d were judged", n)
+	}
+}
+
+// longestHint makes the largest answers.
+func longestHint(int) (membership.NodeID, uint64) {
+	return membership.NodeID(strings.Repeat("n", maxHint)), math.MaxUint64
+}
+
+// manyRecords is a full frame of checks.
+func manyRecords(rule *limit.Rule) (frame []byte) {
 	for range maxRecords {
 		frame = appendRecord(frame, &record{rule: rule.ID(), cost: 1, name: []byte("k")})
 	}
+	return frame
+}
+
+// The largest reply fits what the asker accepts.
+func TestLargestReply(t *testing.T) {
+	table, rule := owner.NewTable(owner.Config{Partitions: testPartitions, Now: wall}), tokens(t, 5)
+	table.Learn(rule)
+	cfg := serverConfig("owner", table)
+	cfg.Hint = longestHint
+	frame := manyRecords(rule)
 	j := judge{cfg: &cfg}
 	reply, err := j.frame(frame, nil)
 	if size := proto.Size(&peerpb.Frame{Id: math.MaxUint64, Records: reply}); err != nil || size > maxReply || len(frame) > frameBytes {

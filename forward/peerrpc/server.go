@@ -5,12 +5,14 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
+	"slices"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/ringlimit/ringlimit/forward/peerrpc/peerpb"
@@ -23,7 +25,6 @@ import (
 type Table interface {
 	DecideFrame(now int64, calls []owner.Call, results []owner.Result)
 	Rule(id limit.RuleID) *limit.Rule
-	Learn(r *limit.Rule)
 }
 
 // ServerConfig is what a Server needs. All fields are required.
@@ -45,8 +46,9 @@ type ServerConfig struct {
 // it never forwards.
 type Server struct {
 	peerpb.UnimplementedPeerServer
-	cfg  ServerConfig
-	grpc *grpc.Server
+	cfg      ServerConfig
+	grpc     *grpc.Server
+	refusals refusals
 
 	mu       sync.Mutex
 	streams  map[*answerer]struct{}
@@ -55,7 +57,11 @@ type Server struct {
 
 // NewServer makes a server that listens to nobody yet.
 func NewServer(cfg ServerConfig) *Server {
-	s := &Server{cfg: cfg, grpc: grpc.NewServer(serverOptions()...), streams: map[*answerer]struct{}{}}
+	s := &Server{
+		cfg: cfg, grpc: grpc.NewServer(serverOptions()...),
+		refusals: refusals{log: cfg.Logger, now: cfg.Now},
+		streams:  map[*answerer]struct{}{},
+	}
 	peerpb.RegisterPeerServer(s.grpc, s)
 	return s
 }
@@ -68,25 +74,42 @@ func (s *Server) Serve(l net.Listener) error {
 	return nil
 }
 
+// farewellTime is how long Stop waits for the peers to take their leave. They
+// need a round trip; a peer that hangs would hold the node up for ever.
+const farewellTime = 2 * time.Second
+
 // Stop says farewell to all peers, answers what they have asked, and returns
-// when every goroutine has ended. When ctx ends first, it breaks off.
+// when every goroutine has ended. It breaks off what is left when ctx ends, or
+// after two seconds.
 func (s *Server) Stop(ctx context.Context) {
-	broken := context.AfterFunc(ctx, s.grpc.Stop)
-	defer broken()
-	s.mu.Lock()
-	s.stopping = true
-	for a := range s.streams {
-		a.farewell()
+	ctx, cancel := context.WithTimeout(ctx, farewellTime)
+	defer cancel()
+	broken := make(chan struct{})
+	inTime := context.AfterFunc(ctx, func() { s.grpc.Stop(); close(broken) })
+	var farewells sync.WaitGroup
+	for _, a := range s.leave() { // together: one that is stuck must not delay the others
+		farewells.Go(a.farewell)
 	}
-	s.mu.Unlock()
 	s.grpc.GracefulStop()
+	farewells.Wait()
+	if !inTime() {
+		<-broken
+	}
+}
+
+// leave returns the streams that are to hear a farewell. Those that are opened
+// later say it themselves.
+func (s *Server) leave() []*answerer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopping = true
+	return slices.Collect(maps.Keys(s.streams))
 }
 
 // Checks implements the peer protocol: one frame after the other.
 func (s *Server) Checks(stream grpc.BidiStreamingServer[peerpb.Frame, peerpb.Frame]) error {
 	if err := admit(stream.Context(), s.cfg.Self, s.cfg.Token); err != nil {
-		md, _ := metadata.FromIncomingContext(stream.Context())
-		s.cfg.Logger.Warn("refused a peer's stream", "peer", single(md, fromKey), "error", err)
+		s.refusals.tell(stream.Context(), err)
 		return err
 	}
 	if err := stream.SendHeader(welcome()); err != nil {
@@ -100,17 +123,19 @@ func (s *Server) Checks(stream grpc.BidiStreamingServer[peerpb.Frame, peerpb.Fra
 
 func (s *Server) register(a *answerer) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.streams[a] = struct{}{}
-	if s.stopping {
+	stopping := s.stopping
+	s.mu.Unlock()
+	if stopping {
 		a.farewell()
 	}
 }
 
 func (s *Server) unregister(a *answerer) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	delete(s.streams, a)
+	s.mu.Unlock()
+	a.end()
 }
 
 // answerer serves one stream.
@@ -118,7 +143,9 @@ type answerer struct {
 	cfg    *ServerConfig
 	stream grpc.BidiStreamingServer[peerpb.Frame, peerpb.Frame]
 	judge  judge
-	mu     sync.Mutex // to send: an answer, or the farewell
+
+	mu    sync.Mutex // to send: an answer, or the farewell
+	ended bool
 }
 
 func (a *answerer) run() error {
@@ -152,4 +179,18 @@ func (a *answerer) send(f *peerpb.Frame) error {
 
 // farewell asks the peer to send no more. When it has its answers it ends the
 // stream, and so does run.
-func (a *answerer) farewell() { _ = a.send(&peerpb.Frame{Id: farewell}) }
+func (a *answerer) farewell() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.ended {
+		_ = a.stream.Send(&peerpb.Frame{Id: farewell}) // fails only with the stream
+	}
+}
+
+// end waits for a farewell that is being sent, and forbids a later one: the
+// stream is gRPC's again when Checks returns.
+func (a *answerer) end() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ended = true
+}

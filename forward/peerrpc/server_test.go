@@ -3,9 +3,11 @@ package peerrpc
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"math"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,12 +21,15 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/ringlimit/ringlimit/forward/peerrpc/peerpb"
+	"github.com/ringlimit/ringlimit/membership"
+	"github.com/ringlimit/ringlimit/owner"
 )
 
 // rawStream opens a stream with this metadata, below the client.
-func rawStream(t *testing.T, addr string, md metadata.MD) grpc.BidiStreamingClient[peerpb.Frame, peerpb.Frame] {
+func rawStream(t *testing.T, addr string, md metadata.MD, opts ...grpc.DialOption) grpc.BidiStreamingClient[peerpb.Frame, peerpb.Frame] {
 	t.Helper()
-	cc, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	opts = append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	cc, err := grpc.NewClient("passthrough:///"+addr, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,6 +166,103 @@ func TestStopIsHardInTheEnd(t *testing.T) {
 	}
 	if err := <-served; err != nil {
 		t.Errorf("Serve: %v", err)
+	}
+}
+
+// A peer that does not go when it is told holds Stop up for so long, though the
+// context never ends.
+func TestStopEndsByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork()
+		s := NewServer(serverConfig("owner", holding(testPartitions)))
+		go s.Serve(n.listen("owner:1"))
+		rawStream(t, "owner:1", greeting(), grpc.WithContextDialer(n.dial))
+		synctest.Wait()
+		start := time.Now()
+		s.Stop(context.Background())
+		if took := time.Since(start); took != farewellTime {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// Peers that do not read what they are sent keep the farewell from no other.
+func TestStuckStreamsDelayNoFarewell(t *testing.T) {
+	l, rule := loopback(t), tokens(t, 1)
+	table := owner.NewTable(owner.Config{Partitions: testPartitions, Now: wall})
+	table.Learn(rule)
+	cfg, asked := serverConfig("owner", table), make(chan struct{}, 5*maxRecords)
+	cfg.Hint = func(p int) (membership.NodeID, uint64) { asked <- struct{}{}; return longestHint(p) }
+	s := NewServer(cfg)
+	go s.Serve(l)
+	var stuck []checks
+	for range 4 {
+		stuck = append(stuck, rawStream(t, l.Addr().String(), greeting()))
+		for range 5 { // one reply fills the stream's window, and the next waits in Send
+			if err := stuck[len(stuck)-1].Send(&peerpb.Frame{Id: 1, Records: manyRecords(rule)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 * maxRecords {
+			<-asked
+		}
+	}
+	fair := rawStream(t, l.Addr().String(), greeting())
+	if _, err := fair.Header(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		if f, err := fair.Recv(); err != nil || f.Id != farewell {
+			t.Errorf("the other stream hears %v, %v", f, err)
+		}
+		cancel()
+	}()
+	s.Stop(ctx)
+	if ctx.Err() == nil {
+		t.Error("it stopped though streams were stuck: the test tests nothing")
+	}
+}
+
+// A stream whose handler has returned is gRPC's: no farewell is sent on it.
+func TestNoFarewellAfterTheEnd(t *testing.T) {
+	a := &answerer{} // without a stream: to send would panic
+	a.end()
+	a.farewell()
+}
+
+// stranger is a stream that is refused.
+type stranger struct {
+	grpc.BidiStreamingServer[peerpb.Frame, peerpb.Frame]
+	md metadata.MD
+}
+
+func (s stranger) Context() context.Context {
+	return metadata.NewIncomingContext(context.Background(), s.md)
+}
+
+// Whoever reaches the port may be refused as often as he likes: the log stays
+// short, and says what it leaves out.
+func TestRefusalsAreLoggedInBounds(t *testing.T) {
+	var now int64 = 1e18
+	logs := &journal{}
+	cfg := serverConfig("owner", holding(testPartitions))
+	cfg.Now, cfg.Logger = func() int64 { return now }, logs.logger()
+	s := NewServer(cfg)
+	knock := func(times int) (lines []string) {
+		for range times {
+			if err := s.Checks(stranger{md: metadata.Pairs(fromKey, strings.Repeat("x", 8000))}); status.Code(err) != codes.Unauthenticated {
+				t.Fatal(err)
+			}
+		}
+		return slices.Collect(strings.Lines(logs.take()))
+	}
+	if lines := knock(100); len(lines) != refusalsPerSecond || len(lines[0]) > 500 || !strings.Contains(lines[0], "dropped=0") {
+		t.Errorf("%d lines: %q", len(lines), lines)
+	}
+	now += int64(time.Second)
+	if lines := knock(2); len(lines) != 2 || !strings.Contains(lines[0], fmt.Sprint("dropped=", 100-refusalsPerSecond)) || !strings.Contains(lines[1], "dropped=0") {
+		t.Errorf("a second later: %q", lines)
 	}
 }
 
