@@ -10,7 +10,7 @@ import (
 )
 
 // DefaultDenyCacheSize is how many denials are remembered when Config does not
-// say: about 1.2 MB of them.
+// say: about 1 MB of them.
 const DefaultDenyCacheSize = 16 << 10
 
 // maxDenial bounds how long a denial is believed: until then a refund at
@@ -19,9 +19,10 @@ const maxDenial = 5 * time.Second
 
 // denyCache remembers denials of other nodes, so that a client who is over the
 // limit and does not wait costs no hop. It remembers denials only, so it admits
-// nothing, and no longer than the owner would deny: a counter that was denied
-// some cost for some time can only be fuller than that meanwhile. What a larger
-// cost has to wait would be another time, so each cost is an entry of its own.
+// nothing, and only those of cost 1: where that is refused, everything is, so
+// until the wait is over nothing remains, nothing is taken, and the verdict's
+// numbers stay true. While a larger cost is refused, tokens come and smaller
+// costs are admitted: what remains, and when all is back, would soon be wrong.
 // The rule's id is part of an entry: a changed rule is asked for anew.
 //
 // Its memory is fixed: a new denial takes the place of the one of its set that
@@ -35,6 +36,7 @@ const denyWays = 8
 
 type denySet struct {
 	mu      sync.Mutex
+	forgot  int64 // when forget was last called
 	denials [denyWays]denial
 }
 
@@ -42,11 +44,10 @@ type denySet struct {
 type denial struct {
 	id    owner.ID
 	rule  limit.RuleID
-	cost  int64
 	until int64 // when it is no longer certain
 	// The verdict's numbers. Its times count from its arrival, so that who
 	// waits as told has waited long enough.
-	limit, remaining, retryAt, resetAt int64
+	limit, retryAt, resetAt int64
 }
 
 func newDenyCache(size int) *denyCache {
@@ -63,6 +64,9 @@ func (d *denyCache) set(id owner.ID) *denySet { return &d.sets[id.Lo>>d.shift] }
 
 // find answers a call into v if it is certain to be denied.
 func (d *denyCache) find(now int64, c *owner.Call, v *limit.Verdict) bool {
+	if c.Cost != 1 {
+		return false
+	}
 	s := d.set(c.ID)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,38 +75,43 @@ func (d *denyCache) find(now int64, c *owner.Call, v *limit.Verdict) bool {
 		return false
 	}
 	*v = limit.Verdict{
-		Source: limit.SourceDenyCache, Limit: e.limit, Remaining: e.remaining,
+		Source: limit.SourceDenyCache, Limit: e.limit,
 		RetryAfter: time.Duration(e.retryAt - now), ResetAfter: time.Duration(e.resetAt - now),
 	}
 	return true
 }
 
 // add remembers the denial of a call that was sent and answered at the given
-// times. The owner decided in between: its wait began at sent or later.
+// times. The owner decided in between: its wait began at sent or later. If a
+// refund came in between too, nobody knows which the owner saw first.
 func (d *denyCache) add(sent, received int64, c *owner.Call, v *limit.Verdict) {
 	until := sent + int64(min(v.RetryAfter, maxDenial))
-	if v.Allowed || v.Reason != limit.NoReason || until <= received {
+	if c.Cost != 1 || v.Allowed || v.Reason != limit.NoReason || until <= received {
 		return
 	}
 	s := d.set(c.ID)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if sent <= s.forgot {
+		return
+	}
 	e := s.entry(c)
 	if e == nil {
 		e = s.first()
 	}
 	*e = denial{
-		id: c.ID, rule: c.Rule.ID(), cost: c.Cost, until: until,
-		limit: v.Limit, remaining: v.Remaining,
+		id: c.ID, rule: c.Rule.ID(), until: until, limit: v.Limit,
 		retryAt: received + int64(v.RetryAfter), resetAt: received + int64(v.ResetAfter),
 	}
 }
 
-// forget drops all denials of a counter.
-func (d *denyCache) forget(id owner.ID) {
+// forget drops all denials of a counter, and those still under way at now: for
+// its whole set, since a denial that is not remembered costs but a hop.
+func (d *denyCache) forget(now int64, id owner.ID) {
 	s := d.set(id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.forgot = max(s.forgot, now)
 	for i := range s.denials {
 		if s.denials[i].id == id {
 			s.denials[i] = denial{}
@@ -113,7 +122,7 @@ func (d *denyCache) forget(id owner.ID) {
 // entry is the denial of such a call, or nil.
 func (s *denySet) entry(c *owner.Call) *denial {
 	for i := range s.denials {
-		if e := &s.denials[i]; e.id == c.ID && e.cost == c.Cost && e.rule == c.Rule.ID() {
+		if e := &s.denials[i]; e.id == c.ID && e.rule == c.Rule.ID() {
 			return e
 		}
 	}

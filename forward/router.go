@@ -116,10 +116,15 @@ func (r *Router) decide(ctx context.Context, c *owner.Call, v *limit.Verdict) (e
 	switch c.Partition, to = t.locate(c.ID.Hi); {
 	case to == none:
 	case to == t.self:
-		if r.cfg.Local.Decide(now, c, v) == nil {
+		err = r.cfg.Local.Decide(now, c, v)
+		if err == nil {
 			r.outage.answered(now)
 			v.Source = limit.SourceOwner
 			return nil
+		}
+		if !errors.Is(err, owner.ErrNotHolder) { // it would say the same again
+			*v, err = r.fail(now, c, r.cfg.Self, err)
+			return err
 		}
 	case c.Mode == limit.Take:
 		if r.denied.find(now, c, v) {
@@ -135,7 +140,7 @@ func (r *Router) forward(ctx context.Context, now int64, c *owner.Call) (limit.V
 	s := search{router: r, deadline: r.deadline(ctx, now)}
 	v, err := s.run(ctx, c)
 	if c.Mode == limit.Refund {
-		r.denied.forget(c.ID) // after an error too: it may have been given back
+		r.denied.forget(r.cfg.Now(), c.ID) // after an error too: it may have been given back
 	}
 	if err != nil {
 		return r.fail(now, c, s.asked, err)

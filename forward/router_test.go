@@ -263,6 +263,64 @@ func TestOutageIsToldOnce(t *testing.T) {
 	})
 }
 
+// A denial that arrives after a refund may have been decided before it. It is
+// not remembered: the cache would refuse what was given back.
+func TestDenialOvertakenByARefund(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, remote := newFixture(t, nil), table(params.Partitions, wall)
+		rule := tokens(t, 1)
+		slow := peerFunc(func(_ context.Context, c *owner.Call, _ int64) (limit.Verdict, error) {
+			v, err := answer(remote, c)
+			if !v.Allowed {
+				time.Sleep(10 * time.Millisecond)
+			}
+			return v, err
+		})
+		f.publish(t, map[membership.NodeID]Peer{other: slow})
+		name := f.nameOf(t, other)
+		f.take(t, name, rule, 1)
+		time.AfterFunc(5*time.Millisecond, func() {
+			if _, err := f.Decide(context.Background(), &limit.Charge{Counter: name, Rule: rule, Cost: 1, Mode: limit.Refund}); err != nil {
+				t.Error(err)
+			}
+		})
+		if v := f.take(t, name, rule, 1); v.Allowed {
+			t.Fatalf("before the refund: %+v", v)
+		}
+		if v := f.take(t, name, rule, 1); !v.Allowed || v.Source != limit.SourceForwarded {
+			t.Errorf("after the refund: %+v", v)
+		}
+	})
+}
+
+// fullTable has no room for a counter.
+type fullTable struct{ asked int }
+
+func (l *fullTable) Decide(int64, *owner.Call, *limit.Verdict) error {
+	l.asked++
+	return owner.ErrFull
+}
+
+// A table that is full is asked once: to refuse a counter it looks for room,
+// and counts that it found none.
+func TestFullTableIsAskedOnce(t *testing.T) {
+	local := &fullTable{}
+	f := newFixture(t, func(c *Config) { c.Local = local })
+	f.publish(t, nil)
+	v := f.take(t, f.nameOf(t, self), tokens(t, 10), 1)
+	if !v.Allowed || v.Source != limit.SourceFallback || local.asked != 1 {
+		t.Errorf("verdict %+v, asked %d times", v, local.asked)
+	}
+	if _, err := f.Decide(context.Background(), &limit.Charge{
+		Counter: f.nameOf(t, self), Rule: tokens(t, 10), Cost: 1, Mode: limit.Refund,
+	}); !errors.Is(err, owner.ErrFull) || local.asked != 2 {
+		t.Errorf("a refund: %v, asked %d times", err, local.asked)
+	}
+	if got := f.witness.told(); got != "map[full:2] [true]" {
+		t.Errorf("observer was told %s", got)
+	}
+}
+
 func TestDecideDoesNotAllocate(t *testing.T) {
 	f := newFixture(t, nil)
 	peer := peerFunc(func(context.Context, *owner.Call, int64) (limit.Verdict, error) {
