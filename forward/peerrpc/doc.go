@@ -11,10 +11,12 @@
 //	6  waiters.await    the caller wakes, or has left (waiter.go)
 //
 // A check is sent once. The exception is an owner that lacks the rule: it says
-// so, has not counted, and is sent the check again with the rule's body.
+// so, has not counted, and is sent the check again with the rule's body. It keeps
+// the rule with the first counter that it makes under it.
 //
 // Deadlines cost a check nothing: one goroutine a peer sleeps until the earliest
-// of them, and fails what is overdue. An answer that comes later is for nobody.
+// of them, and fails what is overdue. What was not sent by then is not sent; an
+// answer that comes later is for nobody.
 //
 // A stream begins with a handshake in its metadata (handshake.go) and ends when
 // the owner says farewell and has answered everything, or when the connection

@@ -41,6 +41,13 @@ func check(t *testing.T, fsys fs.FS) []string {
 
 // TestTableHasNoDeadLines keeps the table from naming what is gone.
 func TestTableHasNoDeadLines(t *testing.T) {
+	for folder, l := range testImports {
+		for _, imported := range l.imports {
+			if _, ok := layers[folder]; !ok || covers(layers[folder].imports, imported) {
+				t.Errorf("the tests' line of %s, %s says nothing", folder, imported)
+			}
+		}
+	}
 	for folder, l := range layers {
 		if _, err := os.Stat("../../" + folder); err != nil {
 			t.Errorf("the table names %s: %v", folder, err)
@@ -65,6 +72,9 @@ func TestOffenders(t *testing.T) {
 		{"root from below", "forward/a.go", us + `"`, ". is no layer below forward"},
 		{"a test upwards", "ring/a_test.go", us + `/forward"`, "forward is no layer below ring"},
 		{"an external test of its own package", "ring/a_test.go", us + `/ring"`, ""},
+		{"a ring in a test", "forward/peerrpc/a_test.go", us + `/ring"`, ""},
+		{"a ring in code", "forward/peerrpc/a.go", us + `/ring"`, "ring is no layer below forward/peerrpc: carries"},
+		{"a ring in another test", "owner/a_test.go", us + `/ring"`, "ring is no layer below owner"},
 		{"downwards", "forward/peerrpc/a.go", us + `/owner"`, ""},
 		{"below a pattern", "node.go", us + `/membership/gossip"`, ""},
 		{"a folder nobody placed", "misc/a.go", "", "folder misc is not in the table"},

@@ -79,6 +79,13 @@ var dependencies = map[string]layer{
 	"golang.org/x/sync":             {[]string{"cmd/ringlimit"}, "errgroup ties the doors of a command together"},
 }
 
+// testImports lists what the tests of a folder may import besides what its code
+// may.
+var testImports = map[string]layer{
+	"forward/peerrpc": {[]string{"ring"},
+		"its tests put a router on real streams, and a router needs a ring"},
+}
+
 // testOnly lists our packages that only tests may import.
 var testOnly = []string{"membership/gossip/memnet"}
 
