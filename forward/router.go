@@ -146,7 +146,7 @@ func (r *Router) forward(ctx context.Context, now int64, c *owner.Call) (limit.V
 		return r.fail(now, c, s.asked, err)
 	}
 	r.outage.answered(now)
-	if s.asked == r.cfg.Self {
+	if s.here {
 		v.Source = limit.SourceOwner
 		return v, nil
 	}

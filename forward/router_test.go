@@ -293,6 +293,20 @@ func TestDenialOvertakenByARefund(t *testing.T) {
 	})
 }
 
+// A process whose name a later one has taken asks that one like any other node.
+func TestLaterProcessOfOurNameIsAnotherNode(t *testing.T) {
+	f := newFixture(t, nil)
+	var asked atomic.Int32
+	later := tablePeer(table(params.Partitions, wall), &asked)
+	f.Publish(ringOf(t, self), "", func(membership.NodeID) Peer { return later })
+	rule := tokens(t, 1)
+	for i, want := range []limit.Source{limit.SourceForwarded, limit.SourceForwarded, limit.SourceDenyCache} {
+		if v := f.take(t, []byte("k"), rule, 1); v.Source != want || v.Allowed != (i == 0) {
+			t.Errorf("check %d: %+v", i, v)
+		}
+	}
+}
+
 // fullTable has no room for a counter.
 type fullTable struct{ asked int }
 

@@ -21,6 +21,7 @@ type search struct {
 	deadline int64
 	hinted   bool              // a hint was followed
 	asked    membership.NodeID // the last node asked
+	here     bool              // it is this very process
 }
 
 // run follows one hint, then waits and looks again, for as long as nobody has
@@ -69,10 +70,10 @@ func hintOf(err error) membership.NodeID {
 }
 
 func (s *search) ask(ctx context.Context, t *routes, to int, c *owner.Call) (limit.Verdict, error) {
-	s.asked = t.ring.Nodes()[to]
+	s.asked, s.here = t.ring.Nodes()[to], to == t.self
 	now := s.router.cfg.Now()
 	switch {
-	case to == t.self:
+	case s.here:
 		var v limit.Verdict
 		err := s.router.cfg.Local.Decide(now, c, &v)
 		return v, err
