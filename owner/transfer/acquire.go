@@ -1,0 +1,317 @@
+package transfer
+
+import (
+	"slices"
+
+	"github.com/ringlimit/ringlimit/membership"
+	"github.com/ringlimit/ringlimit/owner"
+)
+
+const (
+	askAgain    = 20 * ms  // without an answer, or after "busy"
+	deadBudget  = 100 * ms // for those declared dead, since they were last heard
+	pullsAtOnce = 4        // partitions that one node sends us at a time
+)
+
+// round is one attempt to collect a partition's counters from everybody.
+type round struct {
+	attempt uint64
+	merging bool // we hold already; another that held too gives us its counters
+	sources []source
+}
+
+// source is a member that is asked.
+type source struct {
+	node    membership.NodeID
+	boot    membership.BootID
+	step    step
+	status  Status // of its last answer
+	release uint64 // which frozen copy it sends
+	from    uint64 // how far it has come
+	heard   int64  // when it last gave us counters; at first, when the round began
+	whole   bool   // all of what it has frozen is here
+	again   int64  // when to ask again
+}
+
+// step is how far a source is.
+type step uint8
+
+const (
+	asking  step = iota
+	queued       // it has counters and waits for its turn
+	pulling      // it sends them
+	done         // it has no more
+)
+
+// acquire begins a round with everybody. The counters that are here already, a
+// copy or our own, take part.
+func (c *Core) acquire(p int) {
+	pt := &c.parts[p]
+	c.setPhase(p, owner.Acquiring)
+	c.begin(p, &round{})
+	for i := range c.view.members {
+		c.addSource(pt.round, &c.view.members[i])
+	}
+	c.advanceRound(p)
+}
+
+// merge begins a round with one node that holds what we hold.
+func (c *Core) merge(p int, id membership.NodeID) {
+	pt := &c.parts[p]
+	if pt.round != nil {
+		return // one after the other; it will nudge again
+	}
+	c.begin(p, &round{merging: true})
+	c.addSource(pt.round, c.view.find(id))
+	c.advanceRound(p)
+}
+
+func (c *Core) begin(p int, r *round) {
+	c.attempt++
+	r.attempt = c.attempt
+	c.parts[p].round = r
+	if i, ok := slices.BinarySearch(c.rounds, p); !ok {
+		c.rounds = slices.Insert(c.rounds, i, p)
+	}
+}
+
+// addSource adds a member that may have counters.
+func (c *Core) addSource(r *round, m *member) {
+	if m == nil || m.ID == c.cfg.Self.ID || m.State == Dead && c.now-m.died >= askTheDead {
+		return
+	}
+	r.sources = append(r.sources, source{node: m.ID, boot: m.Boot, heard: c.now, again: c.now})
+}
+
+// renewRounds asks everybody again because somebody has come: who has denied
+// may have got the counters from the one we did not know. What is being pulled
+// is frozen and goes on.
+func (c *Core) renewRounds() {
+	for _, p := range c.rounds {
+		if c.parts[p].round.merging {
+			continue
+		}
+		old := c.parts[p].round
+		c.begin(p, &round{})
+		r := c.parts[p].round
+		for i := range c.view.members {
+			c.addSource(r, &c.view.members[i])
+		}
+		for i := range r.sources {
+			r.sources[i].resume(old)
+		}
+	}
+}
+
+// resume keeps what the same run of the node has given already.
+func (s *source) resume(old *round) {
+	if was := old.find(s.node); was != nil && was.boot == s.boot && was.release != 0 {
+		again := s.again
+		*s = *was
+		s.again = again
+	}
+}
+
+func (r *round) find(id membership.NodeID) *source {
+	for i := range r.sources {
+		if r.sources[i].node == id {
+			return &r.sources[i]
+		}
+	}
+	return nil
+}
+
+// advance drives all rounds, those that checks wait for first.
+func (c *Core) advance() {
+	rounds := slices.Clone(c.rounds) // a round that ends leaves the list
+	for _, wanted := range [...]bool{true, false} {
+		for _, p := range rounds {
+			if pt := &c.parts[p]; pt.round != nil && pt.wanted == wanted {
+				c.advanceRound(p)
+			}
+		}
+	}
+}
+
+// advanceRound asks who is to be asked and ends the round when all are done.
+func (c *Core) advanceRound(p int) {
+	r := c.parts[p].round
+	all := true
+	for i := range r.sources {
+		s := &r.sources[i]
+		c.advanceSource(p, r, s)
+		all = all && s.step == done
+	}
+	if all {
+		c.complete(p)
+	}
+}
+
+func (c *Core) advanceSource(p int, r *round, s *source) {
+	if s.step != done && c.over(s) {
+		s.step = done
+	}
+	if s.step == queued && r.ready(s) && c.pulls(s.node) < pullsAtOnce {
+		s.step, s.again = pulling, c.now
+	}
+	if s.step != asking && s.step != pulling {
+		return
+	}
+	if c.now >= s.again {
+		s.again = c.now + askAgain
+		c.asks.add(s.node, Ask{Partition: p, Attempt: r.attempt, Pull: s.step == pulling, Release: s.release, From: s.from})
+	}
+	c.arm(s.again)
+}
+
+// ready says that a source may be pulled. A holder decides until it is, so we
+// leave it in peace while another has not even answered: that may be a dead one,
+// for whom we wait for seconds.
+func (r *round) ready(s *source) bool {
+	return s.status != Held || !slices.ContainsFunc(r.sources, func(o source) bool { return o.step == asking })
+}
+
+// over says that no more will come from a source: its process refuses
+// connections or runs no longer, or it is dead by gossip and silent.
+func (c *Core) over(s *source) bool {
+	m := c.view.find(s.node)
+	if m.Boot != s.boot {
+		// The next run has nothing, and says so.
+		*s = source{node: m.ID, boot: m.Boot, heard: c.now, again: c.now}
+		return false
+	}
+	if m.State == Dead {
+		until := max(s.heard, m.died) + deadBudget
+		c.arm(until)
+		return c.now < m.refused || c.now >= until
+	}
+	return c.now < m.refused
+}
+
+// pulls counts the partitions that a node is sending us.
+func (c *Core) pulls(id membership.NodeID) (n int) {
+	for _, p := range c.rounds {
+		if s := c.parts[p].round.find(id); s != nil && s.step == pulling {
+			n++
+		}
+	}
+	return n
+}
+
+// answered takes in what a node says to our asks.
+func (c *Core) answered(from membership.NodeID, boot membership.BootID, m *Answers) {
+	for i := range m.Parts {
+		part := &m.Parts[i]
+		if part.Partition < 0 || part.Partition >= len(c.parts) {
+			continue
+		}
+		r := c.parts[part.Partition].round
+		if r == nil || r.attempt != part.Attempt {
+			continue // an answer to a round that is over
+		}
+		if s := r.find(from); s != nil && s.boot == boot && s.step != done && part.Pulled == (s.step == pulling) {
+			c.takePart(part, s)
+		}
+	}
+	c.advance()
+}
+
+func (c *Core) takePart(part *Part, s *source) {
+	if part.Status == Held {
+		c.parts[part.Partition].holder = s.node
+	}
+	switch {
+	case part.Status == Busy:
+		s.step, s.status, s.again = asking, Busy, c.now+askAgain
+	case part.Status == Denied:
+		s.step, s.status = done, Denied
+	case !part.Pulled:
+		s.step, s.status = queued, part.Status
+	default:
+		c.takeChunk(part, s)
+	}
+}
+
+// takeChunk merges counters, each chunk of a frozen copy in its turn.
+func (c *Core) takeChunk(part *Part, s *source) {
+	switch {
+	case part.Release > s.release && part.From == 0: // it was frozen anew
+		s.release, s.from = part.Release, 0
+	case part.Release != s.release || part.From != s.from:
+		return
+	}
+	c.cfg.Store.Import(part.Partition, c.now, part.Chunk)
+	s.status, s.heard, s.again = part.Status, c.now, c.now
+	s.from = part.Chunk.Next
+	if !part.Chunk.More {
+		s.step, s.whole = done, true
+	}
+}
+
+// complete ends a round in which everybody has answered: we hold.
+func (c *Core) complete(p int) {
+	pt := &c.parts[p]
+	r := pt.round
+	c.dropRound(p)
+	for i := range r.sources {
+		s := &r.sources[i]
+		if !s.whole || s.status != Held {
+			continue
+		}
+		rel := Release{p, s.boot, s.release}
+		pt.remember(s.node, rel)
+		c.acks.add(s.node, rel)
+	}
+	if !r.merging {
+		pt.own, pt.doubt, pt.copied, pt.holder = false, false, false, c.cfg.Self.ID
+		c.setPhase(p, owner.Holding)
+	}
+}
+
+func (pt *partition) remember(id membership.NodeID, r Release) {
+	if pt.taken == nil {
+		pt.taken = make(map[membership.NodeID]Release)
+	}
+	pt.taken[id] = r
+}
+
+func (c *Core) dropRound(p int) {
+	c.parts[p].round = nil
+	if i, ok := slices.BinarySearch(c.rounds, p); ok {
+		c.rounds = slices.Delete(c.rounds, i, i+1)
+	}
+}
+
+// endRound breaks a round off and tells those who have frozen their counters
+// for it.
+func (c *Core) endRound(p int) {
+	r := c.parts[p].round
+	c.dropRound(p)
+	for i := range r.sources {
+		if s := &r.sources[i]; s.release != 0 && s.status == Held {
+			c.nacks.add(s.node, Release{p, s.boot, s.release})
+		}
+	}
+}
+
+// giveUp ends an acquisition: another owns the partition. What we once decided
+// with stays, frozen, until somebody has taken it. What was collected joins the
+// copy, if there is one.
+func (c *Core) giveUp(p int) {
+	pt := &c.parts[p]
+	c.endRound(p)
+	switch {
+	case pt.own:
+		pt.own, pt.doubt = false, true
+		c.freeze(p, gift{})
+	default:
+		c.lay(p)
+	}
+}
+
+// lay ends our part in a partition, but for the copy that is kept here.
+func (c *Core) lay(p int) {
+	pt := &c.parts[p]
+	pt.own, pt.doubt, pt.given = false, false, gift{}
+	c.setPhase(p, owner.None)
+}

@@ -1,0 +1,359 @@
+package transfer
+
+import (
+	"github.com/ringlimit/ringlimit/membership"
+	"github.com/ringlimit/ringlimit/owner"
+	"github.com/ringlimit/ringlimit/ring"
+)
+
+// Config is what a core needs to know at first.
+type Config struct {
+	Self       Record
+	Partitions int
+	// Ring makes the ring of these members. It is called in the middle of
+	// events, so a shell should remember rings it has made.
+	Ring  func([]membership.NodeID) *ring.Ring
+	Store Store
+}
+
+// Core is the state machine of one node. It is not safe for concurrent use.
+// Every method that is told the time is an event; after it, Actions says what
+// to do and Next when to call Tick. Time is in nanoseconds and never runs back.
+type Core struct {
+	cfg     Config
+	now     int64
+	view    view
+	parts   []partition
+	rounds  []int // partitions that have a round, ascending
+	attempt uint64
+	number  uint64 // of the latest frozen copy
+
+	actions []Action
+	asks    outgoing[Ask]
+	acks    outgoing[Release]
+	nacks   outgoing[Release]
+	wake    int64 // see Next
+	nudgeAt int64
+	moved   bool // the records changed since the last review
+	came    bool // and somebody came who must be asked
+
+	fence fence
+
+	deaths    []int64 // when we were declared dead, lately
+	holds     int
+	heldUntil int64 // until then we stay joining; 0 when we do not
+}
+
+// partition is what a core knows of one partition.
+type partition struct {
+	phase  owner.Phase
+	copied bool // in None and Acquiring: a holder has put a copy here
+	own    bool // in Acquiring: the counters are what we once decided with
+	// doubt says that another may have decided since these counters were frozen.
+	doubt  bool
+	wanted bool // checks wait for it
+	round  *round
+	given  gift              // in Released
+	holder membership.NodeID // who has it, as far as we have heard
+	// taken says which frozen copies of others the counters contain, or did
+	// when they left here: a node whose Ack was lost will ask.
+	taken map[membership.NodeID]Release
+}
+
+// Action is one thing for the shell to do, in order.
+type Action interface{ action() }
+
+type (
+	// Send a message. If the process at the other end refuses the connection,
+	// call Refused; no other failure matters.
+	Send struct {
+		To      membership.NodeID
+		Message Message
+	}
+	// Wake the checks that wait for a partition: each asks Route again.
+	Wake struct{ Partition int }
+	// Dial tries whether a node's process refuses connections.
+	Dial struct{ Node membership.NodeID }
+	// Announce our record by gossip.
+	Announce struct{ Record Record }
+)
+
+func (Send) action()     {}
+func (Wake) action()     {}
+func (Dial) action()     {}
+func (Announce) action() {}
+
+// New makes the core of a node that knows only itself and holds nothing.
+func New(cfg Config, now int64) *Core {
+	c := &Core{cfg: cfg, now: now, parts: make([]partition, cfg.Partitions), wake: now}
+	c.fence.ticked, c.fence.contact = now, now
+	c.view.put(cfg.Self, now)
+	c.moved = true
+	c.settle()
+	return c
+}
+
+// Actions hands over what there is to do.
+func (c *Core) Actions() []Action {
+	a := c.actions
+	c.actions = nil
+	return a
+}
+
+// Next is when Tick should be called next. A later call does no harm but delay.
+func (c *Core) Next() int64 { return c.wake }
+
+// Self is what this node says of itself.
+func (c *Core) Self() Record { return c.me().Record }
+
+// Records is what this node knows of the members; nobody may change it.
+func (c *Core) Records() []Record { return c.view.snapshot() }
+
+// Ring is the ring of the members as this node sees them.
+func (c *Core) Ring() *ring.Ring { return c.view.ring }
+
+// Phase is what this node does with a partition.
+func (c *Core) Phase(p int) owner.Phase { return c.parts[p].phase }
+
+func (c *Core) me() *member { return c.view.find(c.cfg.Self.ID) }
+
+// owns says whether we should hold the partition. A fenced node owns nothing.
+func (c *Core) owns(p int) bool { return !c.fence.closed && c.view.owner(p) == c.cfg.Self.ID }
+
+// Learn is the event that gossip brought records.
+func (c *Core) Learn(now int64, records []Record) {
+	c.at(now)
+	c.learn(records)
+	c.settle()
+}
+
+// Become is the event that this node enters another state: it has seen the
+// members and serves, or it drains.
+func (c *Core) Become(now int64, s membership.State) {
+	c.at(now)
+	if s == membership.Serving && now < c.heldUntil {
+		return
+	}
+	r := c.Self()
+	r.State, c.heldUntil = s, 0
+	r.Seq++
+	c.declare(r)
+	c.settle()
+}
+
+// Refused is the event that a node's process refused a connection: it is gone.
+func (c *Core) Refused(now int64, id membership.NodeID) {
+	c.at(now)
+	if m := c.view.find(id); m != nil && id != c.cfg.Self.ID {
+		c.moved = c.moved || !m.gone(now)
+		m.refused = now + absence
+	}
+	c.settle()
+}
+
+// Named is the event that a caller comes to us because it was refused by the
+// owner of its partition. We try ourselves before we believe it.
+func (c *Core) Named(now int64, id membership.NodeID) {
+	c.at(now)
+	if m := c.view.find(id); m != nil && !m.gone(now) && id != c.cfg.Self.ID {
+		c.do(Dial{id})
+	}
+}
+
+// Tick is the event that time has passed.
+func (c *Core) Tick(now int64) {
+	c.at(now)
+	c.wake = neverThis
+	c.beat()
+	c.moved = c.moved || c.returned()
+	if c.heldUntil != 0 && now >= c.heldUntil {
+		c.Become(now, membership.Serving)
+	}
+	c.settle()
+	c.advance()
+	if now >= c.nudgeAt {
+		c.nudge()
+	}
+	c.flush()
+	c.rearm()
+}
+
+// Receive is the event that another node's message came.
+func (c *Core) Receive(now int64, from membership.NodeID, boot membership.BootID, m Message) {
+	c.at(now)
+	if known := c.view.find(from); known != nil && boot < known.Boot {
+		return // from a run that is over
+	}
+	switch m := m.(type) {
+	case *Beat:
+		c.beaten(from, m)
+	case *BeatBack:
+		c.beatBack(m)
+	case *Views:
+		c.learn(m.Records)
+	case *Acquire:
+		c.learn(m.Records)
+		c.settle()
+		c.asked(from, boot, m)
+	case *Answers:
+		c.learn(m.Records)
+		c.settle()
+		c.answered(from, boot, m)
+	case *Nudge:
+		c.learn(m.Records)
+		c.settle()
+		c.nudged(from, boot, m)
+	case *Ack:
+		c.acked(from, boot, m)
+	case *Nack:
+		c.nacked(from, boot, m)
+	}
+	c.settle()
+}
+
+// learn merges records into the view.
+func (c *Core) learn(records []Record) {
+	for _, r := range records {
+		m := c.view.find(r.ID)
+		switch {
+		case m != nil && !r.newer(m.Record):
+		case r.ID == c.cfg.Self.ID:
+			c.contradict(r)
+		default:
+			c.came = c.view.put(r, c.now) || c.came
+			c.moved = true
+		}
+	}
+}
+
+// contradict answers what others say of this node: dead, or what we never said.
+func (c *Core) contradict(r Record) {
+	self := c.Self()
+	if r.Boot != self.Boot {
+		return // a later run under our name: the shell has to stop this one
+	}
+	if r.State == Dead {
+		self.State = c.damped(self.State)
+	}
+	self.Seq = r.Seq + 1
+	c.declare(self)
+}
+
+// damped is the state to return in after we were declared dead: joining, for a
+// while, when that happens again and again.
+func (c *Core) damped(s membership.State) membership.State {
+	recent := c.deaths[:0]
+	for _, at := range c.deaths {
+		if c.now-at < flapSpan {
+			recent = append(recent, at)
+		}
+	}
+	c.deaths = append(recent, c.now)
+	if len(c.deaths) < flaps || s != membership.Serving {
+		return s
+	}
+	c.heldUntil = c.now + holdDown<<min(c.holds, maxHolds)
+	c.holds++
+	c.deaths = nil
+	c.arm(c.heldUntil)
+	return membership.Joining
+}
+
+// declare changes our own record.
+func (c *Core) declare(r Record) {
+	c.view.put(r, c.now)
+	c.moved = true
+	c.do(Announce{r})
+}
+
+// settle brings the ring up to date with the records, and the phases with the
+// ring. It ends every event.
+func (c *Core) settle() {
+	if c.moved {
+		changed := c.view.rebuild(c.cfg.Ring, c.now)
+		if changed {
+			c.nudgeAt = c.now
+			c.arm(c.now)
+		}
+		if c.came {
+			c.renewRounds()
+		}
+		c.moved, c.came = false, false
+		for p := range c.parts {
+			c.review(p)
+		}
+		c.advance()
+	}
+	c.flush()
+}
+
+// review brings a partition's phase in line with who owns it now. A holder
+// changes nothing here: it decides until it is asked.
+func (c *Core) review(p int) {
+	pt := &c.parts[p]
+	switch pt.phase {
+	case owner.None:
+		if c.owns(p) {
+			c.acquire(p)
+		}
+	case owner.Acquiring:
+		if !c.owns(p) {
+			c.giveUp(p)
+		}
+	case owner.Holding:
+		if pt.round != nil && !c.owns(p) {
+			c.endRound(p)
+		}
+	case owner.Released:
+		if c.owns(p) && c.stranded(pt) {
+			c.reacquire(p)
+		}
+	}
+}
+
+// returned says that a member's absence is over.
+func (c *Core) returned() bool {
+	over := false
+	for i := range c.view.members {
+		m := &c.view.members[i]
+		switch {
+		case m.refused == 0:
+		case c.now >= m.refused:
+			m.refused, over = 0, true
+		default:
+			c.arm(m.refused)
+		}
+	}
+	return over
+}
+
+func (c *Core) setPhase(p int, ph owner.Phase) {
+	c.parts[p].phase = ph
+	if ph == owner.None && c.parts[p].copied {
+		ph = owner.Acquiring // to the store, a copy is counters that come from elsewhere
+	}
+	c.cfg.Store.SetPhase(p, ph)
+	if c.parts[p].wanted {
+		c.parts[p].wanted = false
+		c.do(Wake{p})
+	}
+}
+
+func (c *Core) do(a Action)                          { c.actions = append(c.actions, a) }
+func (c *Core) arm(at int64)                         { c.wake = min(c.wake, at) }
+func (c *Core) send(to membership.NodeID, m Message) { c.do(Send{to, m}) }
+
+// rearm finds out what the next tick is for.
+func (c *Core) rearm() {
+	if c.heldUntil != 0 {
+		c.arm(c.heldUntil)
+	}
+	if c.nudgeAt > c.now {
+		c.arm(c.nudgeAt)
+	}
+	for i := range c.view.members {
+		if m := &c.view.members[i]; m.refused != 0 {
+			c.arm(m.refused)
+		}
+	}
+}

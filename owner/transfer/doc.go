@@ -1,0 +1,15 @@
+// Package transfer decides which node holds a partition, and moves its counters.
+//
+// A [Core] is a state machine without goroutines, clock, network or chance: a
+// shell feeds it events (records of members, messages, ticks, refused
+// connections) and carries out what it puts into its outbox. A run can
+// therefore be replayed step by step; package chaos/sim does.
+//
+//	record     who is a member, and which of two records is the newer
+//	view       the members as this node sees them, and the ring of them
+//	core       events in, actions out
+//	acquire    a new owner asks everybody and collects what they have
+//	release    the holder gives its counters away, once
+//	nudge      a holder that is not owner asks to be asked
+//	message    what nodes say to each other
+package transfer

@@ -1,0 +1,130 @@
+package transfer
+
+import (
+	"github.com/ringlimit/ringlimit/membership"
+	"github.com/ringlimit/ringlimit/owner"
+)
+
+const (
+	beatEvery = 100 * ms
+	// fenceAfter is less than the fastest detection of a death takes, so that a
+	// node that lost the others stops before they go on without it.
+	fenceAfter = 1_000 * ms
+)
+
+// Beat asks for a sign of life; BeatBack is it. At is the sender's time, which
+// comes back unchanged: what counts is when the question left.
+type (
+	Beat     struct{ At int64 }
+	BeatBack struct {
+		At      int64
+		Records []Record
+	}
+)
+
+func (*Beat) message()     {}
+func (*BeatBack) message() {}
+
+// fence is what tells a node that it may have been replaced without noticing.
+type fence struct {
+	closed  bool
+	since   int64 // when it closed
+	ticked  int64 // the latest tick: a process that stands still has none
+	contact int64 // when the latest question left that a peer has answered
+	beatAt  int64 // when to ask next
+}
+
+// DecideUntil is until when this node may decide. Past it no event may come
+// before the next check, so whoever decides has to compare.
+func (c *Core) DecideUntil() int64 {
+	switch {
+	case c.fence.closed:
+		return 0
+	case c.alone():
+		return c.fence.ticked + fenceAfter
+	}
+	return min(c.fence.ticked, c.fence.contact) + fenceAfter
+}
+
+// alone says that no process of a peer is known to run.
+func (c *Core) alone() bool {
+	for i := range c.view.members {
+		if m := &c.view.members[i]; m.ID != c.cfg.Self.ID && !m.gone(c.now) {
+			return false
+		}
+	}
+	return true
+}
+
+// at begins every event. It notices that time has passed without us.
+func (c *Core) at(now int64) {
+	c.now = now
+	if !c.fence.closed && now > c.DecideUntil() {
+		c.close()
+	}
+}
+
+// close stops all deciding. Whatever we hold is as good as frozen: the owner, if
+// it is another by now, may take it.
+func (c *Core) close() {
+	c.fence.closed, c.fence.since = true, c.now
+	for p := range c.parts {
+		if pt := &c.parts[p]; pt.phase == owner.Holding {
+			pt.doubt = true
+			c.freeze(p, gift{})
+		}
+	}
+	c.moved = true
+	c.fence.beatAt = c.now
+	c.arm(c.now)
+}
+
+// open begins again, after news from the others, or alone. What was frozen is
+// acquired anew, from all, itself taking part.
+func (c *Core) open() {
+	c.fence.closed, c.fence.contact = false, c.now
+	r := c.Self()
+	r.Seq++
+	c.declare(r)
+}
+
+// beat asks the others for a sign of life. Alone, there is nobody to lose.
+func (c *Core) beat() {
+	c.fence.ticked = c.now
+	if c.alone() {
+		c.fence.contact = c.now
+		if c.fence.closed {
+			c.open()
+		}
+	}
+	if c.now >= c.fence.beatAt {
+		c.fence.beatAt = c.now + beatEvery
+		c.ask()
+	}
+	c.arm(c.fence.beatAt)
+}
+
+func (c *Core) ask() {
+	for i := range c.view.members {
+		if m := &c.view.members[i]; m.ID != c.cfg.Self.ID && !m.gone(c.now) {
+			c.send(m.ID, &Beat{c.now})
+		}
+	}
+}
+
+func (c *Core) beaten(from membership.NodeID, m *Beat) {
+	c.send(from, &BeatBack{m.At, c.view.snapshot()})
+}
+
+func (c *Core) beatBack(m *BeatBack) {
+	if m.At > c.now {
+		return // not ours
+	}
+	c.learn(m.Records)
+	if c.fence.closed && m.At >= c.fence.since {
+		c.open()
+	}
+	if !c.fence.closed {
+		c.fence.contact = max(c.fence.contact, m.At)
+	}
+}

@@ -1,0 +1,55 @@
+package transfer
+
+import (
+	"slices"
+
+	"github.com/ringlimit/ringlimit/membership"
+)
+
+// outgoing collects what one event has to say to each node, so that it leaves
+// in one message.
+type outgoing[T any] []letter[T]
+
+type letter[T any] struct {
+	to    membership.NodeID
+	items []T
+}
+
+func (o *outgoing[T]) add(to membership.NodeID, item T) {
+	i := slices.IndexFunc(*o, func(l letter[T]) bool { return l.to == to })
+	if i < 0 {
+		i = len(*o)
+		*o = append(*o, letter[T]{to: to})
+	}
+	(*o)[i].items = append((*o)[i].items, item)
+}
+
+// take empties it.
+func (o *outgoing[T]) take() []letter[T] {
+	all := *o
+	*o = nil
+	return all
+}
+
+// flush sends what was collected.
+func (c *Core) flush() {
+	for _, l := range c.acks.take() {
+		c.send(l.to, &Ack{l.items})
+	}
+	for _, l := range c.nacks.take() {
+		c.send(l.to, &Nack{l.items})
+	}
+	for _, l := range c.asks.take() {
+		c.send(l.to, &Acquire{c.view.snapshot(), c.absent(), l.items})
+	}
+}
+
+// absent lists the members whose process refuses our connections.
+func (c *Core) absent() (ids []membership.NodeID) {
+	for i := range c.view.members {
+		if m := &c.view.members[i]; c.now < m.refused && m.State != Dead {
+			ids = append(ids, m.ID)
+		}
+	}
+	return ids
+}

@@ -1,0 +1,28 @@
+package transfer
+
+import (
+	"cmp"
+
+	"github.com/ringlimit/ringlimit/membership"
+)
+
+// Dead is the state of a member that gossip has given up. No member says it of
+// itself. It is the worst of the states of package membership.
+const Dead = membership.Draining + 1
+
+// Record is what is known of a member.
+type Record struct {
+	ID    membership.NodeID
+	Boot  membership.BootID
+	Seq   uint64 // raised by the member whenever it says something new of itself
+	State membership.State
+	Owner bool // false: never owns a partition
+}
+
+// newer orders records of one node: the later run, then the later word of it,
+// then the worse state, so that a death is believed until the dead contradicts.
+func (r Record) newer(than Record) bool {
+	return cmp.Or(cmp.Compare(r.Boot, than.Boot), cmp.Compare(r.Seq, than.Seq), cmp.Compare(r.State, than.State)) > 0
+}
+
+func (r Record) owns() bool { return r.State == membership.Serving && r.Owner }

@@ -1,0 +1,109 @@
+package transfer
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/ringlimit/ringlimit/membership"
+	"github.com/ringlimit/ringlimit/ring"
+)
+
+// Times are in nanoseconds.
+const (
+	ms = int64(1e6)
+	// askTheDead is how long after its death a member is still asked: gossip
+	// may be wrong about it.
+	askTheDead = 60_000 * ms
+	// absence is how long a refused connection keeps a member out of the ring.
+	// By then gossip has noticed, or the next attempt is refused again.
+	absence = 3_000 * ms
+	// Who is declared dead so often within that time waits before it serves
+	// again, each time twice as long, or its counters would never rest.
+	flaps     = 3
+	flapSpan  = 300_000 * ms
+	holdDown  = 10_000 * ms
+	maxHolds  = 5 // doublings
+	neverThis = int64(1) << 62
+)
+
+// member is a record and what this node alone knows of the member.
+type member struct {
+	Record
+	died    int64 // when we heard that it is dead
+	refused int64 // its process is gone, until then; see Core.Refused
+}
+
+// gone says that no process answers under this record.
+func (m *member) gone(now int64) bool { return m.State == Dead || now < m.refused }
+
+// view is the members as this node sees them, itself included.
+type view struct {
+	members []member // sorted by ID
+	records []Record // the same, to be sent; replaced as a whole
+	ring    *ring.Ring
+	owners  []membership.NodeID // what ring was made of
+}
+
+func (v *view) find(id membership.NodeID) *member {
+	i, ok := v.search(id)
+	if !ok {
+		return nil
+	}
+	return &v.members[i]
+}
+
+func (v *view) search(id membership.NodeID) (int, bool) {
+	return slices.BinarySearchFunc(v.members, id, func(m member, id membership.NodeID) int { return cmp.Compare(m.ID, id) })
+}
+
+// put stores a record that is new or newer than what is known. It reports
+// whether the node had no living record of that run before.
+func (v *view) put(r Record, now int64) (came bool) {
+	i, ok := v.search(r.ID)
+	if !ok {
+		v.members = slices.Insert(v.members, i, member{})
+	}
+	m := &v.members[i]
+	came = r.State != Dead && (!ok || m.State == Dead || m.Boot != r.Boot)
+	if m.Boot != r.Boot {
+		m.refused = 0 // another process
+	}
+	if m.Record = r; r.State == Dead {
+		m.died = now
+	}
+	v.records = nil
+	return came
+}
+
+// snapshot is the records to send. Nobody changes them.
+func (v *view) snapshot() []Record {
+	if v.records == nil {
+		for i := range v.members {
+			v.records = append(v.records, v.members[i].Record)
+		}
+	}
+	return v.records
+}
+
+// rebuild brings the ring up to date and reports whether it changed.
+func (v *view) rebuild(make func([]membership.NodeID) *ring.Ring, now int64) bool {
+	var ids []membership.NodeID
+	for i := range v.members {
+		if m := &v.members[i]; m.owns() && !m.gone(now) {
+			ids = append(ids, m.ID)
+		}
+	}
+	if v.ring != nil && slices.Equal(ids, v.owners) {
+		return false
+	}
+	v.owners, v.ring = ids, make(ids)
+	return true
+}
+
+// owner is who should hold the partition; empty when nobody serves.
+func (v *view) owner(p int) membership.NodeID {
+	if i := v.ring.Owner(p); i >= 0 {
+		return v.ring.Nodes()[i]
+	}
+	return ""
+}
