@@ -1,0 +1,131 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/ringlimit/ringlimit/membership"
+	"github.com/ringlimit/ringlimit/owner/transfer"
+)
+
+// node is a machine on which one process runs at a time.
+type node struct {
+	w      *world
+	id     membership.NodeID
+	skew   int64 // its clock minus virtual time
+	up     bool
+	paused bool
+	asleep []func() // what came while it was paused
+	boots  int      // processes so far
+
+	core    *transfer.Core
+	counts  *counters
+	waiting []*check
+	tickAt  int64
+	silence map[*node]silence
+}
+
+// addNode makes a machine. Clocks differ by whole minutes, so that windows begin
+// together, and by up to 20 ms, so that they do not quite.
+func (w *world) addNode() *node {
+	n := &node{w: w, id: membership.NodeID(fmt.Sprintf("n%d", len(w.nodes)+1))}
+	n.skew = epoch + w.between(-600, 600)*60*s + w.between(-20*ms, 20*ms)
+	w.nodes = append(w.nodes, n)
+	return n
+}
+
+func (n *node) running() bool { return n.up && !n.paused }
+
+// clock is the node's own time. A paused process does not see it.
+func (n *node) clock() int64 { return n.w.now + n.skew }
+
+// start runs a new process.
+func (n *node) start() {
+	n.w.boots++
+	n.boots++
+	n.up, n.waiting, n.asleep, n.silence = true, nil, nil, map[*node]silence{}
+	n.counts = newCounters(n.w.cfg.Partitions)
+	n.core = transfer.New(transfer.Config{
+		Self:       transfer.Record{ID: n.id, Boot: n.w.boots, Seq: 1, State: membership.Joining, Owner: true},
+		Partitions: n.w.cfg.Partitions, Ring: n.w.ringOf, Store: &store{n},
+	}, n.clock())
+	n.tickAt = 0
+	n.obey()
+}
+
+// stop ends the process, in order or not.
+func (n *node) stop() { n.up, n.paused = false, false }
+
+// run does what the process does, now or when it is awake again.
+func (n *node) run(f func()) {
+	switch {
+	case !n.up:
+	case n.paused:
+		n.asleep = append(n.asleep, f)
+	default:
+		f()
+	}
+}
+
+func (n *node) resume() {
+	n.paused = false
+	late := n.asleep
+	n.asleep = nil
+	for _, f := range late {
+		n.run(f)
+	}
+}
+
+// obey carries out what the core wants, and plans its next tick.
+func (n *node) obey() {
+	for _, a := range n.core.Actions() {
+		switch a := a.(type) {
+		case transfer.Send:
+			if to := n.w.node(a.To); to != nil {
+				n.w.post(n, to, a.Message)
+			}
+		case transfer.Wake:
+			n.wake(a.Partition)
+		case transfer.Dial:
+			n.dial(n.w.node(a.Node))
+		}
+	}
+	n.plan()
+}
+
+// plan sees to it that the core gets its tick.
+func (n *node) plan() {
+	at := max(n.core.Next()-n.skew, n.w.now+1)
+	if n.tickAt > n.w.now && n.tickAt <= at {
+		return
+	}
+	n.tickAt = at
+	run := n.boots
+	n.w.after(at-n.w.now, func() {
+		n.run(func() {
+			if n.boots == run && n.tickAt == at {
+				n.tickAt = 0
+				n.core.Tick(n.clock())
+				n.obey()
+			}
+		})
+	})
+}
+
+// dial tries whether a process refuses connections.
+func (n *node) dial(to *node) {
+	n.w.carry(n, to, trip{}, func() {}, func() { n.refused(to) })
+}
+
+func (n *node) refused(by *node) {
+	n.core.Refused(n.clock(), by.id)
+	n.obey()
+}
+
+func (w *world) node(id membership.NodeID) *node {
+	for _, n := range w.nodes {
+		if n.id == id {
+			return n
+		}
+	}
+	return nil
+}

@@ -1,0 +1,249 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ringlimit/ringlimit/limit"
+	"github.com/ringlimit/ringlimit/owner"
+)
+
+// key is a counter that callers use up, and what the oracle knows of it.
+type key struct {
+	name      string
+	partition int
+	old, new  *limit.Rule // before and after the rule changes, if it does
+
+	excess  int64 // admissions that one perfect counter would have refused
+	perfect reference
+	charged history // all that was decided, whether answered or not
+}
+
+// reference is one counter that no fault touches.
+type reference struct {
+	rule  *limit.Rule
+	state limit.State
+	next  limit.State // fixed window: the one after, for admissions just before it
+}
+
+// transit bounds what several moves add to the ages of a counter, and the
+// difference of two clocks.
+const transit = 150 * ms
+
+// oracle watches what must be true.
+type oracle struct {
+	w     *world
+	keys  []*key
+	rules map[*node]bool // who has heard of the rule change
+
+	holders     []int // by partition
+	mostHolders int
+	asked       int
+	unanswered  int
+	verdicts    int
+	refusals    int
+	faults      []string // what happened, for the report
+
+	bound  allowance
+	broken []string
+}
+
+// allowance is what the faults of a run excuse.
+type allowance struct {
+	crashes, pauses int
+	splits          int   // further sides
+	apart           int64 // how long there were several
+	holders         bool  // several holders are excused
+	rules           bool
+}
+
+func newOracle(w *world) *oracle {
+	return &oracle{w: w, holders: make([]int, w.cfg.Partitions), rules: map[*node]bool{}}
+}
+
+// wrong records that something was not as it must be.
+func (o *oracle) wrong(format string, args ...any) {
+	if len(o.broken) < 10 {
+		o.broken = append(o.broken, fmt.Sprintf("at %v: ", time.Duration(o.w.now))+fmt.Sprintf(format, args...))
+	}
+}
+
+// rule is the rule as the node knows it.
+func (k *key) rule(n *node) *limit.Rule {
+	if n.w.rules[n] {
+		return k.new
+	}
+	return k.old
+}
+
+func (o *oracle) decided(n *node, k *key, allowed bool) {
+	o.verdicts++
+	o.w.note("%d %s: %s %v\n", o.w.now, n.id, k.name, allowed)
+	now := o.w.now + epoch
+	if allowed {
+		k.charged.add(now)
+		return
+	}
+	o.refusals++
+	if !o.bound.rules && k.charged.free(now) {
+		o.wrong("%s refuses %s, which is below its limit", n.id, k.name)
+	}
+}
+
+func (o *oracle) admitted(k *key) {
+	if !k.perfect.take(o.w.now + epoch) {
+		k.excess++
+	}
+}
+
+// take charges the reference and says whether it admits.
+func (r *reference) take(now int64) bool {
+	if r.rule.Algorithm == limit.FixedWindow {
+		return r.takeWindow(now)
+	}
+	var v limit.Verdict
+	r.state, v = r.rule.Take(r.state, now, 1)
+	return v.Allowed
+}
+
+// takeWindow lets an admission near a boundary count on either side of it:
+// clocks differ, and a window that has moved ends a little later.
+func (r *reference) takeWindow(now int64) bool {
+	for _, at := range [...]int64{max(now-transit, r.state.A), now, now + transit} {
+		s, v := r.rule.Take(r.window(at), at, 1)
+		if v.Allowed {
+			r.put(s)
+			return true
+		}
+	}
+	return false
+}
+
+// window is the window that contains at: state, or next when it is later.
+func (r *reference) window(at int64) limit.State {
+	if r.next.C > 0 && at >= r.next.A {
+		return r.next
+	}
+	return r.state
+}
+
+func (r *reference) put(s limit.State) {
+	switch {
+	case r.state.C == 0 || s.A == r.state.A:
+		r.state = s
+	case s.A == r.next.A || r.next.C == 0:
+		r.next = s
+	default: // the one after next has begun
+		r.state, r.next = r.next, s
+	}
+}
+
+// history is when a counter was charged, and what that makes of a counter that
+// no fault touches.
+type history struct {
+	rule      *limit.Rule
+	limitless *limit.Rule // a bucket has none: it cannot be more than empty
+	state     limit.State
+	times     []int64
+}
+
+func newHistory(rule *limit.Rule) history {
+	h := history{rule: rule, limitless: rule}
+	if rule.Algorithm == limit.SlidingWindowCounter {
+		spec := rule.Spec
+		spec.Limit = limit.MaxLimit / 4
+		h.limitless = mustRule(spec)
+	}
+	return h
+}
+
+// add charges, if need be above the limit: what a fault let through counts.
+func (h *history) add(now int64) {
+	h.state, _ = h.limitless.Take(h.state, now, 1)
+	h.times = append(h.times, now)
+}
+
+// free says that there is room for certain: even if every charge had come a
+// little later than it did.
+func (h *history) free(now int64) bool {
+	window := int64(h.rule.Window)
+	switch h.rule.Algorithm {
+	case limit.FixedWindow:
+		since := now % window
+		return since > transit && since < window-transit && h.after(now-since-transit) < h.rule.Limit
+	case limit.SlidingWindowLog:
+		return h.after(now-window-transit) < h.rule.Limit
+	}
+	slack := 2 + 2*(transit*h.rule.Limit+window-1)/window
+	return h.rule.Peek(h.state, now, min(slack, h.rule.Capacity())).Allowed
+}
+
+// after counts the charges after a moment.
+func (h *history) after(at int64) int64 {
+	i, _ := slices.BinarySearch(h.times, at)
+	return int64(len(h.times) - i)
+}
+
+// phase counts the holders.
+func (o *oracle) phase(n *node, p int, from, to owner.Phase) {
+	if from == to {
+		return
+	}
+	o.w.note("%d %s: partition %d from %v to %v\n", o.w.now, n.id, p, from, to)
+	if to == owner.Holding {
+		o.count(p)
+	}
+}
+
+// count looks how many hold a partition now that one more does.
+func (o *oracle) count(p int) {
+	holders := 1
+	for _, n := range o.w.nodes {
+		if n.up && n.counts.parts[p].phase == owner.Holding {
+			holders++
+		}
+	}
+	if holders > 1 && !o.bound.holders {
+		o.wrong("partition %d has %d holders", p, holders)
+	}
+	o.mostHolders = max(o.mostHolders, holders)
+}
+
+// left sees that a node that leaves has given everything away.
+func (o *oracle) left(n *node, empty bool) {
+	o.w.note("%d %s: has left\n", o.w.now, n.id)
+	if !empty {
+		o.wrong("%s leaves with counters that nobody has taken", n.id)
+	}
+}
+
+// quiet: after all faults are over, each partition has one holder, its owner.
+func (o *oracle) quiet() {
+	for p := range o.w.cfg.Partitions {
+		holders := 0
+		for _, n := range o.w.nodes {
+			if n.up && n.counts.parts[p].phase == owner.Holding && n.clock() <= n.core.DecideUntil() {
+				holders++
+			}
+		}
+		if holders != 1 {
+			o.wrong("after all is quiet, partition %d has %d holders", p, holders)
+		}
+	}
+}
+
+// allowed is the excess that the run's faults excuse for a key.
+func (o *oracle) allowed(k *key) int64 {
+	l := k.old.Limit
+	once := l + l*o.bound.apart/int64(k.old.Window) + 1
+	return int64(o.bound.crashes)*l + int64(o.bound.pauses)*l + int64(o.bound.splits)*once
+}
+
+func (o *oracle) verdict() {
+	for _, k := range o.keys {
+		if most := o.allowed(k); k.excess > most {
+			o.wrong("%s: %d more than its limit of %d allows; the faults excuse %d", k.name, k.excess, k.old.Limit, most)
+		}
+	}
+}

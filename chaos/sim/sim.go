@@ -1,0 +1,136 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ringlimit/ringlimit/limit"
+	"github.com/ringlimit/ringlimit/membership"
+	"github.com/ringlimit/ringlimit/owner"
+	"github.com/ringlimit/ringlimit/owner/transfer"
+)
+
+// Config is one run.
+type Config struct {
+	Seed       uint64
+	Nodes      int
+	Partitions int
+	Keys       int
+	Rate       int     // checks a second
+	Faults     []Fault // one after the other or together, as they draw their times
+	Trace      func(format string, args ...any)
+}
+
+// Result is what came of it.
+type Result struct {
+	Hash       uint64
+	Checks     int
+	Verdicts   int
+	Refusals   int
+	Unanswered int
+	Excess     float64 // the most over-admitted key, in percent of its limit
+	Holders    int     // of one partition, at most
+	Faults     []string
+	Broken     []string // what must be true and was not
+}
+
+// The phases of a run: settled, faults, and quiet.
+const (
+	calmFor   = 1 * s
+	faultsFor = 7 * s
+	quietFor  = 7 * s
+)
+
+// Run runs a seed.
+func Run(cfg Config) Result {
+	w := newWorld(cfg)
+	w.trace = cfg.Trace
+	w.makeKeys()
+	w.found()
+	w.startGossip()
+	w.every(s/int64(cfg.Rate), w.someone)
+	for _, f := range cfg.Faults {
+		w.after(w.between(calmFor, calmFor+faultsFor/2), func() { f(w) })
+	}
+	w.runUntil(calmFor + faultsFor)
+	w.mend()
+	w.runUntil(calmFor + faultsFor + quietFor)
+	w.quiet()
+	w.verdict()
+	return w.result()
+}
+
+func (w *world) result() Result {
+	r := Result{
+		Hash: w.hash.Sum64(), Checks: w.asked, Verdicts: w.verdicts, Refusals: w.refusals,
+		Unanswered: w.unanswered, Holders: w.mostHolders, Faults: w.faults, Broken: w.broken,
+	}
+	for _, k := range w.keys {
+		r.Excess = max(r.Excess, 100*float64(k.excess)/float64(k.old.Limit))
+	}
+	return r
+}
+
+// makeKeys makes counters of every algorithm, each soon used up.
+func (w *world) makeKeys() {
+	algorithms := [...]limit.Algorithm{limit.TokenBucket, limit.FixedWindow, limit.SlidingWindowLog, limit.SlidingWindowCounter, limit.LeakyBucket}
+	for i := range w.cfg.Keys {
+		spec := limit.Spec{Algorithm: algorithms[i%len(algorithms)], Limit: []int64{40, 100, 200}[i%3], Window: []time.Duration{5 * time.Second, 20 * time.Second}[i%2]}
+		if spec.Algorithm == limit.LeakyBucket {
+			spec.Burst, spec.Police = spec.Limit-1, true
+		}
+		k := &key{name: fmt.Sprintf("k%d", i)}
+		k.old = mustRule(spec)
+		spec.Limit = spec.Limit * 3 / 2
+		k.new = mustRule(spec)
+		k.partition = int(owner.Seed(1).ID([]byte(k.name)).Hi % uint64(w.cfg.Partitions))
+		k.perfect.rule, k.charged = w.judge(k.old), newHistory(k.old)
+		w.keys = append(w.keys, k)
+	}
+}
+
+// judge is the rule that admissions are measured by. The estimate of a sliding
+// counter depends on where its windows begin, and that moves by the transit.
+func (w *world) judge(r *limit.Rule) *limit.Rule {
+	if r.Algorithm != limit.SlidingWindowCounter {
+		return r
+	}
+	spec := r.Spec
+	spec.Limit += 1 + 2*spec.Limit*transit/int64(spec.Window)
+	return mustRule(spec)
+}
+
+func mustRule(spec limit.Spec) *limit.Rule {
+	r, err := limit.NewRule(spec)
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// found starts the first nodes, which know each other.
+func (w *world) found() {
+	var records []transfer.Record
+	for range w.cfg.Nodes {
+		n := w.addNode()
+		n.start()
+		r := n.core.Self()
+		r.Seq, r.State = 2, membership.Serving
+		records = append(records, r)
+	}
+	for _, n := range w.nodes {
+		n.core.Learn(n.clock(), slices.DeleteFunc(slices.Clone(records), func(r transfer.Record) bool { return r.ID == n.id }))
+		n.core.Become(n.clock(), membership.Serving)
+		n.obey()
+	}
+}
+
+// someone asks some gateway for some key; the first keys are the popular ones.
+func (w *world) someone() {
+	n := w.nodes[w.rand.IntN(len(w.nodes))]
+	k := w.keys[min(w.rand.IntN(len(w.keys)), w.rand.IntN(len(w.keys)))]
+	if n.running() && n.core.Self().State != membership.Joining {
+		w.ask(n, k)
+	}
+}

@@ -1,0 +1,122 @@
+package sim
+
+import (
+	"container/heap"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"github.com/ringlimit/ringlimit/membership"
+	"github.com/ringlimit/ringlimit/ring"
+)
+
+const (
+	ms = int64(time.Millisecond)
+	s  = int64(time.Second)
+	// epoch is virtual time 0 in Unix nanoseconds: on the boundary of every
+	// window that is used here.
+	epoch = int64(1_700_000_040) * s
+)
+
+// world is the cluster and its virtual time.
+type world struct {
+	cfg    Config
+	rand   *rand.Rand
+	now    int64
+	events events
+	serial uint64
+
+	nodes []*node // by order of first start; a restarted node keeps its place
+	cut   map[link]bool
+	rings map[string]*ring.Ring
+	boots membership.BootID
+
+	*oracle
+	trace func(format string, args ...any) // nil but for transcripts
+	hash  interface {
+		io.Writer
+		Sum64() uint64
+	}
+}
+
+func newWorld(cfg Config) *world {
+	w := &world{
+		cfg: cfg, rand: rand.New(rand.NewPCG(cfg.Seed, 0x51d)), cut: map[link]bool{},
+		rings: map[string]*ring.Ring{}, hash: fnv.New64a(),
+	}
+	w.oracle = newOracle(w)
+	return w
+}
+
+// event is something that happens at a time; of two, the one that was planned
+// first comes first.
+type event struct {
+	at     int64
+	serial uint64
+	do     func()
+}
+
+type events []event
+
+func (e events) Len() int { return len(e) }
+func (e events) Less(i, j int) bool {
+	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].serial < e[j].serial
+}
+func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
+func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
+func (e *events) Pop() any {
+	last := (*e)[len(*e)-1]
+	(*e)[len(*e)-1] = event{}
+	*e = (*e)[:len(*e)-1]
+	return last
+}
+
+// after plans something.
+func (w *world) after(d int64, do func()) {
+	w.serial++
+	heap.Push(&w.events, event{w.now + d, w.serial, do})
+}
+
+// every does something again and again.
+func (w *world) every(d int64, do func()) {
+	w.after(d, func() { do(); w.every(d, do) })
+}
+
+// runUntil lets time pass.
+func (w *world) runUntil(at int64) {
+	for len(w.events) > 0 && w.events[0].at <= at {
+		e := heap.Pop(&w.events).(event)
+		w.now = e.at
+		e.do()
+	}
+	w.now = at
+}
+
+// between draws a length of time.
+func (w *world) between(low, high int64) int64 { return low + w.rand.Int64N(high-low+1) }
+
+func (w *world) chance(percent float64) bool { return w.rand.Float64()*100 < percent }
+
+// note adds to the run's hash, and to a transcript.
+func (w *world) note(format string, args ...any) {
+	fmt.Fprintf(w.hash, format, args...)
+	if w.trace != nil {
+		w.trace(format, args...)
+	}
+}
+
+// ringOf remembers the rings it has made: all nodes make the same.
+func (w *world) ringOf(ids []membership.NodeID) *ring.Ring {
+	key := fmt.Sprint(ids)
+	if r := w.rings[key]; r != nil {
+		return r
+	}
+	r, err := ring.New(ring.Params{Partitions: w.cfg.Partitions, VirtualNodes: 20, Load: 1.25}, ids)
+	if err != nil {
+		panic(err)
+	}
+	w.rings[key] = r
+	return r
+}
