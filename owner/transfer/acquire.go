@@ -25,12 +25,12 @@ type source struct {
 	node    membership.NodeID
 	boot    membership.BootID
 	step    step
-	status  Status // of its last answer
-	release uint64 // which frozen copy it sends
-	from    uint64 // how far it has come
-	heard   int64  // when it last gave us counters; at first, when the round began
-	whole   bool   // all of what it has frozen is here
-	again   int64  // when to ask again
+	status  Status       // of its last answer
+	release uint64       // which frozen copy it sends
+	from    owner.Cursor // how far it has come
+	heard   int64        // when it last gave us counters; at first, when the round began
+	whole   bool         // all of what it has frozen is here
+	again   int64        // when to ask again
 }
 
 // step is how far a source is.
@@ -240,7 +240,7 @@ func (c *Core) takeChunk(part *Part, s *source) {
 	case part.Release != s.release || part.From != s.from:
 		return
 	}
-	c.cfg.Store.Import(part.Partition, c.now, part.Chunk)
+	c.take(part.Partition, part.Chunk.Entries)
 	s.status, s.heard, s.again = part.Status, c.now, c.now
 	s.from = part.Chunk.Next
 	if !part.Chunk.More {
@@ -265,6 +265,7 @@ func (c *Core) complete(p int) {
 	if !r.merging {
 		pt.own, pt.doubt, pt.copied, pt.holder = false, false, false, c.cfg.Self.ID
 		c.setPhase(p, owner.Holding)
+		c.appoint(p)
 	}
 }
 
@@ -313,5 +314,6 @@ func (c *Core) giveUp(p int) {
 func (c *Core) lay(p int) {
 	pt := &c.parts[p]
 	pt.own, pt.doubt, pt.given = false, false, gift{}
+	c.retire(p)
 	c.setPhase(p, owner.None)
 }

@@ -14,6 +14,7 @@ type Config struct {
 	// events, so a shell should remember rings it has made.
 	Ring  func([]membership.NodeID) *ring.Ring
 	Store Store
+	Chunk int // counters in a message
 }
 
 // Core is the state machine of one node. It is not safe for concurrent use.
@@ -32,7 +33,9 @@ type Core struct {
 	asks    outgoing[Ask]
 	acks    outgoing[Release]
 	nacks   outgoing[Release]
-	wake    int64 // see Next
+	copies  outgoing[Copy]
+	streams uint64 // of copies, so far
+	wake    int64  // see Next
 	nudgeAt int64
 	moved   bool // the records changed since the last review
 	came    bool // and somebody came who must be asked
@@ -47,14 +50,15 @@ type Core struct {
 // partition is what a core knows of one partition.
 type partition struct {
 	phase  owner.Phase
-	copied bool // in None and Acquiring: a holder has put a copy here
+	copied bool // when we do not hold: a holder has put a copy here
 	own    bool // in Acquiring: the counters are what we once decided with
 	// doubt says that another may have decided since these counters were frozen.
-	doubt  bool
-	wanted bool // checks wait for it
-	round  *round
-	given  gift              // in Released
-	holder membership.NodeID // who has it, as far as we have heard
+	doubt   bool
+	wanted  bool // checks wait for it
+	round   *round
+	given   gift              // in Released
+	replica replica           // in Holding and Released
+	holder  membership.NodeID // who has it, as far as we have heard
 	// taken says which frozen copies of others the counters contain, or did
 	// when they left here: a node whose Ack was lost will ask.
 	taken map[membership.NodeID]Release
@@ -74,6 +78,11 @@ type (
 	Wake struct{ Partition int }
 	// Dial tries whether a node's process refuses connections.
 	Dial struct{ Node membership.NodeID }
+	// Complain of counters that no honest node sends.
+	Complain struct {
+		Partition int
+		Err       error
+	}
 	// Announce our record by gossip.
 	Announce struct{ Record Record }
 )
@@ -82,6 +91,7 @@ func (Send) action()     {}
 func (Wake) action()     {}
 func (Dial) action()     {}
 func (Announce) action() {}
+func (Complain) action() {}
 
 // New makes the core of a node that knows only itself and holds nothing.
 func New(cfg Config, now int64) *Core {
@@ -171,6 +181,8 @@ func (c *Core) Tick(now int64) {
 	}
 	c.settle()
 	c.advance()
+	c.chase()
+	c.settle()
 	if now >= c.nudgeAt {
 		c.nudge()
 	}
@@ -189,6 +201,12 @@ func (c *Core) Receive(now int64, from membership.NodeID, boot membership.BootID
 		c.beaten(from, m)
 	case *BeatBack:
 		c.beatBack(m)
+	case *Replicate:
+		c.replicate(from, m)
+	case *Replicated:
+		c.replicated(from, boot, m)
+	case *Drop:
+		c.drop(from, m)
 	case *Views:
 		c.learn(m.Records)
 	case *Acquire:
@@ -304,6 +322,7 @@ func (c *Core) review(p int) {
 		if pt.round != nil && !c.owns(p) {
 			c.endRound(p)
 		}
+		c.appoint(p)
 	case owner.Released:
 		if c.owns(p) && c.stranded(pt) {
 			c.reacquire(p)
@@ -322,6 +341,13 @@ func (c *Core) returned() bool {
 			m.refused, over = 0, true
 		default:
 			c.arm(m.refused)
+		}
+		switch {
+		case m.mute == 0:
+		case c.now >= m.mute:
+			m.mute, over = 0, true
+		default:
+			c.arm(m.mute)
 		}
 	}
 	return over
@@ -352,8 +378,12 @@ func (c *Core) rearm() {
 		c.arm(c.nudgeAt)
 	}
 	for i := range c.view.members {
-		if m := &c.view.members[i]; m.refused != 0 {
+		m := &c.view.members[i]
+		if m.refused != 0 {
 			c.arm(m.refused)
+		}
+		if m.mute != 0 {
+			c.arm(m.mute)
 		}
 	}
 }

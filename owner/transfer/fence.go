@@ -100,6 +100,7 @@ func (c *Core) beat() {
 	if c.now >= c.fence.beatAt {
 		c.fence.beatAt = c.now + beatEvery
 		c.ask()
+		c.reappoint()
 	}
 	c.arm(c.fence.beatAt)
 }

@@ -1,6 +1,9 @@
 package transfer
 
-import "github.com/ringlimit/ringlimit/membership"
+import (
+	"github.com/ringlimit/ringlimit/membership"
+	"github.com/ringlimit/ringlimit/owner"
+)
 
 // Message is what one core says to another. It may be lost, doubled, delayed
 // and overtaken by another.
@@ -23,8 +26,8 @@ type Ask struct {
 	Partition int
 	Attempt   uint64 // of the asker; the answer repeats it
 	Pull      bool
-	Release   uint64 // the frozen copy that From belongs to; 0 for the first pull
-	From      uint64 // where to go on; see Store.Export
+	Release   uint64       // the frozen copy that From belongs to; 0 for the first pull
+	From      owner.Cursor // where to go on; see Store.Export
 }
 
 // Answers is the reply to Acquire.
@@ -38,10 +41,10 @@ type Part struct {
 	Partition int
 	Attempt   uint64
 	Status    Status
-	Release   uint64 // with Held: which frozen copy this is, or 0 when it was not frozen yet
-	From      uint64 // the Ask's
-	Chunk     Chunk  // with Pull
-	Pulled    bool   // it answers a Pull
+	Release   uint64       // with Held: which frozen copy this is, or 0 when it was not frozen yet
+	From      owner.Cursor // the Ask's
+	Chunk     Chunk        // with Pull
+	Pulled    bool         // it answers a Pull
 }
 
 // Status is what the answering node has of a partition.
@@ -74,6 +77,7 @@ type Release struct {
 type Nudge struct {
 	Records  []Record
 	Releases []Release // Number 0: it decides; else it has frozen them and waits for an Ack
+	Copies   []int     // partitions of which it has copies that another should have
 }
 
 func (*Views) message()   {}

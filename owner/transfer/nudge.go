@@ -11,13 +11,14 @@ const nudgeEvery = 100 * ms
 // what we have frozen and nobody has acknowledged. A lost Ack is repeated so.
 func (c *Core) nudge() {
 	var out outgoing[Release]
+	c.nudgeCopies()
 	for p := range c.parts {
 		if to := c.nudgee(p); to != "" {
 			out.add(to, Release{p, c.cfg.Self.Boot, c.parts[p].given.number})
 		}
 	}
 	for _, l := range out.take() {
-		c.send(l.to, &Nudge{c.view.snapshot(), l.items})
+		c.send(l.to, &Nudge{Records: c.view.snapshot(), Releases: l.items})
 		c.nudgeAt = c.now + nudgeEvery
 		c.arm(c.nudgeAt)
 	}
@@ -36,9 +37,26 @@ func (c *Core) nudgee(p int) membership.NodeID {
 	return ""
 }
 
+// nudgeCopies tells owners of copies that should be elsewhere, so that this node
+// can go, or need not keep them.
+func (c *Core) nudgeCopies() {
+	var out outgoing[int]
+	for p := range c.parts {
+		if to := c.view.owner(p); to != "" && to != c.cfg.Self.ID && c.misplaced(p) {
+			out.add(to, p)
+		}
+	}
+	for _, l := range out.take() {
+		c.send(l.to, &Nudge{Records: c.view.snapshot(), Copies: l.items})
+		c.nudgeAt = c.now + nudgeEvery
+		c.arm(c.nudgeAt)
+	}
+}
+
 // nudged hears of a node that has partitions of ours. The records that came
 // along are merged already, so that we acquire what we do not hold.
 func (c *Core) nudged(from membership.NodeID, boot membership.BootID, m *Nudge) {
+	c.relieve(from, m.Copies)
 	strange := false
 	for _, r := range m.Releases {
 		if r.Partition < 0 || r.Partition >= len(c.parts) || r.Boot != boot {

@@ -39,6 +39,9 @@ func (c *Core) flush() {
 	for _, l := range c.nacks.take() {
 		c.send(l.to, &Nack{l.items})
 	}
+	for _, l := range c.copies.take() {
+		c.send(l.to, &Replicate{l.items})
+	}
 	for _, l := range c.asks.take() {
 		c.send(l.to, &Acquire{c.view.snapshot(), c.absent(), l.items})
 	}

@@ -48,7 +48,7 @@ func (c *Core) answer(from membership.NodeID, boot membership.BootID, a Ask) Par
 		if a.Release != part.Release {
 			part.From = 0
 		}
-		part.Chunk = c.cfg.Store.Export(a.Partition, c.now, part.From)
+		part.Chunk = c.export(a.Partition, part.From)
 	}
 	return part
 }
@@ -147,8 +147,11 @@ func (c *Core) gave(r Release, to membership.NodeID, boot membership.BootID) boo
 
 // Drained says that this node has nothing left that another should have.
 func (c *Core) Drained() bool {
+	if len(c.view.owners) == 0 {
+		return true // nobody is left to have it
+	}
 	for p := range c.parts {
-		if ph := c.parts[p].phase; ph == owner.Holding || ph == owner.Released {
+		if ph := c.parts[p].phase; ph == owner.Holding || ph == owner.Released || c.parts[p].copied {
 			return false
 		}
 	}

@@ -2,24 +2,37 @@ package transfer
 
 import "github.com/ringlimit/ringlimit/owner"
 
-// Store keeps the counters of the partitions.
+// Store is what a core needs of an owner.Table, which is one.
 type Store interface {
-	// SetPhase changes a partition's phase, atomically with regard to
-	// decisions; None drops its counters. In every phase but Holding the
-	// counters change by Import alone.
+	// SetPhase changes a partition's phase. None drops its counters. Nothing is
+	// decided in a phase but Holding from the moment of the change on.
 	SetPhase(partition int, phase owner.Phase)
-	// Export returns some of the partition's counters, beginning with from (0
-	// at first), as of now in nanoseconds.
-	Export(partition int, now int64, from uint64) Chunk
-	// Import merges counters into the partition, whatever its phase: the most
-	// restrictive of two states of a counter wins. Doing it twice or in another
-	// order makes no difference.
-	Import(partition int, now int64, c Chunk)
+	// Export returns the next counters of a partition and where to go on.
+	Export(partition int, now int64, from owner.Cursor, most int) (entries []owner.Entry, next owner.Cursor, done bool)
+	// ExportThese returns the counters with these IDs, as far as there are any.
+	ExportThese(partition int, now int64, ids []owner.ID) []owner.Entry
+	// Import merges counters into a partition that is acquired or held: the
+	// most restrictive of two states wins. Its error says which of them no
+	// honest node sends; the others are merged.
+	Import(partition int, now int64, entries []owner.Entry) error
 }
 
 // Chunk is some of a partition's counters.
 type Chunk struct {
-	Entries []Entry
-	Next    uint64 // where the next chunk begins
-	More    bool   // there is one
+	Entries []owner.Entry
+	Next    owner.Cursor // where the next chunk begins
+	More    bool         // there is one
+}
+
+func (c *Core) export(p int, from owner.Cursor) Chunk {
+	entries, next, done := c.cfg.Store.Export(p, c.now, from, c.cfg.Chunk)
+	return Chunk{entries, next, !done}
+}
+
+// take merges counters that came. What is unusable in them does not keep the
+// rest from coming; nobody is worse off than if it had been lost.
+func (c *Core) take(p int, entries []owner.Entry) {
+	if err := c.cfg.Store.Import(p, c.now, entries); err != nil {
+		c.do(Complain{p, err})
+	}
 }

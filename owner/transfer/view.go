@@ -31,6 +31,7 @@ type member struct {
 	Record
 	died    int64 // when we heard that it is dead
 	refused int64 // its process is gone, until then; see Core.Refused
+	mute    int64 // it is no standby, until then
 }
 
 // gone says that no process answers under this record.
@@ -66,7 +67,7 @@ func (v *view) put(r Record, now int64) (came bool) {
 	m := &v.members[i]
 	came = r.State != Dead && (!ok || m.State == Dead || m.Boot != r.Boot)
 	if m.Boot != r.Boot {
-		m.refused = 0 // another process
+		m.refused, m.mute = 0, 0 // another process
 	}
 	if m.Record = r; r.State == Dead {
 		m.died = now
