@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"github.com/ringlimit/ringlimit/limit"
 	"github.com/ringlimit/ringlimit/membership"
+	"github.com/ringlimit/ringlimit/owner"
 	"github.com/ringlimit/ringlimit/owner/transfer"
 )
 
@@ -19,6 +21,7 @@ type check struct {
 	deadline int64
 	hinted   bool
 	absent   membership.NodeID // the owner, if it refused us
+	decided  int64             // when
 	over     bool
 }
 
@@ -104,12 +107,47 @@ func (n *node) check(c *check) {
 }
 
 func (n *node) decide(c *check) {
-	v := n.counts.take(c.key.partition, c.key.name, c.key.rule(n), n.clock())
-	n.w.decided(n, c.key, v.Allowed)
-	if v.Allowed {
-		n.w.admitted(c.key)
+	var v limit.Verdict
+	charge := owner.Call{ID: c.key.id, Partition: c.key.partition, Charge: limit.Charge{Counter: []byte(c.key.name), Rule: c.key.rule(c.from), Cost: 1}}
+	if err := n.table.Decide(n.clock(), &charge, &v); err != nil {
+		n.w.wrong("%s does not decide for %s: %v", n.id, c.key.name, err)
 	}
-	n.reply(c, func() { c.over = true })
+	n.w.decided(n, c.key, v.Allowed)
+	c.decided = n.w.now
+	if !v.Allowed {
+		n.reply(c, func() { c.over = true })
+		return
+	}
+	p := c.key.partition
+	ticket := n.core.Charge(n.clock(), p, c.key.id, 1, slack(c.key.old))
+	if ticket == 0 {
+		n.admit(c)
+	} else {
+		n.unpaid[debt{p, ticket}] = c
+	}
+	n.obey()
+}
+
+// admit tells the caller. One whose deadline has passed has another answer.
+func (n *node) admit(c *check) {
+	if n.w.now <= c.deadline {
+		c.key.admitted = append(c.key.admitted, c.decided+epoch)
+		n.reply(c, func() { c.over = true })
+	}
+}
+
+// debt names a reply that waits for its standby.
+type debt struct {
+	partition int
+	ticket    uint64
+}
+
+func (n *node) pay(a transfer.Pay) {
+	for _, ticket := range a.Tickets {
+		d := debt{a.Partition, ticket}
+		n.admit(n.unpaid[d])
+		delete(n.unpaid, d)
+	}
 }
 
 func (n *node) reply(c *check, do func()) {

@@ -176,8 +176,7 @@ func Rules(w *world) {
 	w.happened("the rules change")
 	w.bound.rules = true
 	for _, k := range w.keys {
-		k.perfect.state = w.judge(k.new).Carry(k.perfect.rule, k.perfect.state, w.now+epoch)
-		k.perfect.rule = w.judge(k.new)
+		k.changed = w.now + epoch
 	}
 	for _, n := range w.nodes {
 		w.after(w.between(0, 300*ms), func() { w.rules[n] = true })

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/ringlimit/ringlimit/membership"
+	"github.com/ringlimit/ringlimit/owner"
 	"github.com/ringlimit/ringlimit/owner/transfer"
 )
 
@@ -18,8 +19,9 @@ type node struct {
 	boots  int      // processes so far
 
 	core    *transfer.Core
-	counts  *counters
+	table   *owner.Table
 	waiting []*check
+	unpaid  map[debt]*check
 	tickAt  int64
 	silence map[*node]silence
 }
@@ -42,11 +44,11 @@ func (n *node) clock() int64 { return n.w.now + n.skew }
 func (n *node) start() {
 	n.w.boots++
 	n.boots++
-	n.up, n.waiting, n.asleep, n.silence = true, nil, nil, map[*node]silence{}
-	n.counts = newCounters(n.w.cfg.Partitions)
+	n.up, n.waiting, n.asleep, n.silence, n.unpaid = true, nil, nil, map[*node]silence{}, map[debt]*check{}
+	n.table = owner.NewTable(owner.Config{Partitions: n.w.cfg.Partitions, Now: n.clock})
 	n.core = transfer.New(transfer.Config{
 		Self:       transfer.Record{ID: n.id, Boot: n.w.boots, Seq: 1, State: membership.Joining, Owner: true},
-		Partitions: n.w.cfg.Partitions, Ring: n.w.ringOf, Store: &store{n},
+		Partitions: n.w.cfg.Partitions, Ring: n.w.ringOf, Store: &store{n.table, n}, Chunk: chunkSize,
 	}, n.clock())
 	n.tickAt = 0
 	n.obey()
@@ -83,6 +85,10 @@ func (n *node) obey() {
 			if to := n.w.node(a.To); to != nil {
 				n.w.post(n, to, a.Message)
 			}
+		case transfer.Pay:
+			n.pay(a)
+		case transfer.Complain:
+			n.w.wrong("%s cannot use what it got: %v", n.id, a.Err)
 		case transfer.Wake:
 			n.wake(a.Partition)
 		case transfer.Dial:

@@ -50,6 +50,7 @@ func Run(cfg Config) Result {
 	w.found()
 	w.startGossip()
 	w.every(s/int64(cfg.Rate), w.someone)
+	w.every(s, w.sweep)
 	for _, f := range cfg.Faults {
 		w.after(w.between(calmFor, calmFor+faultsFor/2), func() { f(w) })
 	}
@@ -62,21 +63,17 @@ func Run(cfg Config) Result {
 }
 
 func (w *world) result() Result {
-	r := Result{
+	return Result{
 		Hash: w.hash.Sum64(), Checks: w.asked, Verdicts: w.verdicts, Refusals: w.refusals,
-		Unanswered: w.unanswered, Holders: w.mostHolders, Faults: w.faults, Broken: w.broken,
+		Unanswered: w.unanswered, Holders: w.mostHolders, Faults: w.faults, Broken: w.broken, Excess: w.worst,
 	}
-	for _, k := range w.keys {
-		r.Excess = max(r.Excess, 100*float64(k.excess)/float64(k.old.Limit))
-	}
-	return r
 }
 
 // makeKeys makes counters of every algorithm, each soon used up.
 func (w *world) makeKeys() {
 	algorithms := [...]limit.Algorithm{limit.TokenBucket, limit.FixedWindow, limit.SlidingWindowLog, limit.SlidingWindowCounter, limit.LeakyBucket}
 	for i := range w.cfg.Keys {
-		spec := limit.Spec{Algorithm: algorithms[i%len(algorithms)], Limit: []int64{40, 100, 200}[i%3], Window: []time.Duration{5 * time.Second, 20 * time.Second}[i%2]}
+		spec := limit.Spec{Algorithm: algorithms[i%len(algorithms)], Limit: []int64{40, 100, 300}[i%3], Window: []time.Duration{5 * time.Second, 20 * time.Second}[i%2]}
 		if spec.Algorithm == limit.LeakyBucket {
 			spec.Burst, spec.Police = spec.Limit-1, true
 		}
@@ -84,21 +81,11 @@ func (w *world) makeKeys() {
 		k.old = mustRule(spec)
 		spec.Limit = spec.Limit * 3 / 2
 		k.new = mustRule(spec)
-		k.partition = int(owner.Seed(1).ID([]byte(k.name)).Hi % uint64(w.cfg.Partitions))
-		k.perfect.rule, k.charged = w.judge(k.old), newHistory(k.old)
+		k.id = owner.Seed(1).ID([]byte(k.name))
+		k.partition = int(k.id.Hi % uint64(w.cfg.Partitions))
+		k.charged = newHistory(k.old)
 		w.keys = append(w.keys, k)
 	}
-}
-
-// judge is the rule that admissions are measured by. The estimate of a sliding
-// counter depends on where its windows begin, and that moves by the transit.
-func (w *world) judge(r *limit.Rule) *limit.Rule {
-	if r.Algorithm != limit.SlidingWindowCounter {
-		return r
-	}
-	spec := r.Spec
-	spec.Limit += 1 + 2*spec.Limit*transit/int64(spec.Window)
-	return mustRule(spec)
 }
 
 func mustRule(spec limit.Spec) *limit.Rule {
@@ -123,6 +110,15 @@ func (w *world) found() {
 		n.core.Learn(n.clock(), slices.DeleteFunc(slices.Clone(records), func(r transfer.Record) bool { return r.ID == n.id }))
 		n.core.Become(n.clock(), membership.Serving)
 		n.obey()
+	}
+}
+
+// sweep drops what has expired.
+func (w *world) sweep() {
+	for _, n := range w.nodes {
+		if n.running() {
+			n.table.Sweep(n.clock(), w.cfg.Partitions)
+		}
 	}
 }
 
