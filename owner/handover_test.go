@@ -534,3 +534,26 @@ func TestImportAtTheEdges(t *testing.T) {
 		t.Errorf("%+v; want 5 left, as sent", v)
 	}
 }
+
+// Copies of one counter may be counted under different rules. Whatever order
+// they come in, none of what was used is forgotten.
+func TestImportOfTwoRulesForgetsNothing(t *testing.T) {
+	small, large := mustRule(t, per(40, 5*time.Second, limit.TokenBucket)), mustRule(t, per(60, 5*time.Second, limit.TokenBucket))
+	for _, order := range [][]*limit.Rule{{small, large}, {large, small}} {
+		tab := NewTable(Config{Partitions: 1})
+		tab.SetPhase(0, Acquiring)
+		for _, rule := range order {
+			used, _ := rule.Take(limit.State{}, start, min(50, rule.Capacity()))
+			e := Entry{ID: Seed(7).ID([]byte("k")), Name: []byte("k"), Rule: rule, State: rule.Ship(used, start)}
+			if err := tab.Import(0, start, []Entry{e}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		tab.SetPhase(0, Holding)
+		c := on(tab, "k", large)
+		c.Mode = limit.Peek
+		if v, err := answer(tab, start, c); err != nil || v.Remaining != 10 {
+			t.Errorf("50 of 60 are used, %d remain, %v", v.Remaining, err)
+		}
+	}
+}

@@ -95,8 +95,9 @@ func (t *Table) receive(p *partition, now int64, e *Entry) error {
 }
 
 // join merges a state into the counter's own. If they were counted under
-// different rules, one goes over to the other's: to the rule under which more
-// time has to pass until all is forgotten.
+// different rules, one goes over to the other's: to the rule that can express
+// more, because a bucket cannot be more than empty, and what does not fit would
+// be forgotten.
 func (t *Table) join(p *partition, now int64, s *slot, theirs *limit.Rule, state limit.State) {
 	ours := t.rules.at(s.rule)
 	own, log, rule := p.state(s, ours), logOf(s, ours), ours
@@ -115,6 +116,9 @@ func (t *Table) join(p *partition, now int64, s *slot, theirs *limit.Rule, state
 // outlasts says whether a, counted under ra, rather than b is to keep its rule.
 // Everybody has to say the same of the two, whichever came first.
 func outlasts(ra *limit.Rule, a limit.State, rb *limit.Rule, b limit.State) bool {
+	if ra.Capacity() != rb.Capacity() {
+		return ra.Capacity() > rb.Capacity()
+	}
 	if ra.ID() == rb.ID() {
 		return false
 	}
