@@ -77,12 +77,32 @@ func Crash(w *world) {
 	if n == nil {
 		return
 	}
+	w.crash(n)
+}
+
+func (w *world) crash(n *node) {
 	w.happened("%s crashes", n.id)
 	w.bound.crashes++
 	w.bound.holders = true
 	n.stop()
 	if run := n.boots; w.chance(70) {
 		w.after(w.between(200*ms, 3*s), func() { w.again(n, run) })
+	}
+}
+
+// CrashBoth kills an owner and one of its standbys together.
+func CrashBoth(w *world) {
+	n := w.victim()
+	if n == nil || len(w.victims()) < 4 {
+		return
+	}
+	r := n.core.Ring()
+	for p := range r.Partitions() {
+		if r.Nodes()[r.Owner(p)] == n.id && r.Standby(p) >= 0 {
+			w.crash(n)
+			w.crash(w.node(r.Nodes()[r.Standby(p)]))
+			return
+		}
 	}
 }
 

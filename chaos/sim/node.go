@@ -44,6 +44,7 @@ func (n *node) clock() int64 { return n.w.now + n.skew }
 func (n *node) start() {
 	n.w.boots++
 	n.boots++
+	n.w.rules[n] = n.w.bound.rules // it reads the latest
 	n.up, n.waiting, n.asleep, n.silence, n.unpaid = true, nil, nil, map[*node]silence{}, map[debt]*check{}
 	n.table = owner.NewTable(owner.Config{Partitions: n.w.cfg.Partitions, Now: n.clock})
 	n.core = transfer.New(transfer.Config{

@@ -99,7 +99,7 @@ func (k *key) excess() (n int64) {
 	slices.Sort(k.admitted) // replies may overtake each other
 	r := reference{rule: judge(k.old)}
 	for _, at := range k.admitted {
-		if k.changed != 0 && at >= k.changed && r.rule.Limit != judge(k.new).Limit {
+		if k.changed != 0 && at >= k.changed && r.rule.Limit < judge(k.new).Limit { // the larger of both
 			r.state, r.rule = judge(k.new).Carry(r.rule, r.state, at), judge(k.new)
 		}
 		if !r.take(at) {

@@ -79,7 +79,10 @@ func (w *world) makeKeys() {
 		}
 		k := &key{name: fmt.Sprintf("k%d", i)}
 		k.old = mustRule(spec)
-		spec.Limit = spec.Limit * 3 / 2
+		spec.Limit = spec.Limit * int64(2+i%4) / 3 // less, the same, or more
+		if spec.Algorithm == limit.LeakyBucket {
+			spec.Burst = spec.Limit - 1
+		}
 		k.new = mustRule(spec)
 		k.id = owner.Seed(1).ID([]byte(k.name))
 		k.partition = int(k.id.Hi % uint64(w.cfg.Partitions))
