@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"container/heap"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -58,25 +57,43 @@ type event struct {
 	do     func()
 }
 
+// events is a heap. That of the standard library would allocate for each.
 type events []event
 
-func (e events) Len() int { return len(e) }
-func (e events) Less(i, j int) bool {
+func (e events) less(i, j int) bool {
 	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].serial < e[j].serial
 }
-func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
-func (e *events) Pop() any {
-	last := (*e)[len(*e)-1]
-	(*e)[len(*e)-1] = event{}
-	*e = (*e)[:len(*e)-1]
-	return last
+
+func (e *events) push(v event) {
+	*e = append(*e, v)
+	h := *e
+	for i := len(h) - 1; i > 0 && h.less(i, (i-1)/2); i = (i - 1) / 2 {
+		h[i], h[(i-1)/2] = h[(i-1)/2], h[i]
+	}
+}
+
+func (e *events) pop() event {
+	h := *e
+	first, last := h[0], len(h)-1
+	h[0], h[last] = h[last], event{}
+	h = h[:last]
+	for i, next := 0, 1; next < last; i, next = next, 2*next+1 {
+		if next+1 < last && h.less(next+1, next) {
+			next++
+		}
+		if !h.less(next, i) {
+			break
+		}
+		h[i], h[next] = h[next], h[i]
+	}
+	*e = h
+	return first
 }
 
 // after plans something.
 func (w *world) after(d int64, do func()) {
 	w.serial++
-	heap.Push(&w.events, event{w.now + d, w.serial, do})
+	w.events.push(event{w.now + d, w.serial, do})
 }
 
 // every does something again and again.
@@ -87,7 +104,7 @@ func (w *world) every(d int64, do func()) {
 // runUntil lets time pass.
 func (w *world) runUntil(at int64) {
 	for len(w.events) > 0 && w.events[0].at <= at {
-		e := heap.Pop(&w.events).(event)
+		e := w.events.pop()
 		w.now = e.at
 		e.do()
 	}
