@@ -191,8 +191,11 @@ func (w *world) split(what string, cut func(a, b *node) bool) {
 	})
 }
 
-// Rules changes the limits, at every node when it hears of it.
+// Rules changes the limits once, at every node when it hears of it.
 func Rules(w *world) {
+	if w.bound.rules {
+		return // once is enough
+	}
 	w.happened("the rules change")
 	w.bound.rules = true
 	for _, k := range w.keys {
@@ -204,7 +207,7 @@ func Rules(w *world) {
 }
 
 // calm says that the time of faults is over: the network behaves, too.
-func (w *world) calm() bool { return w.now > calmFor+faultsFor }
+func (w *world) calm() bool { return w.cfg.Calm || w.now > calmFor+faultsFor }
 
 // mend ends what faults have left.
 func (w *world) mend() {

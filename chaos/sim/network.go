@@ -55,6 +55,9 @@ func (w *world) arrive(from, to *node, deliver, refused func()) {
 
 // post sends a core's message.
 func (w *world) post(from *node, to *node, m transfer.Message) {
+	if w.spy != nil {
+		w.spy(from, to, m)
+	}
 	boot, id := from.core.Self().Boot, from.id
 	run := from.boots
 	w.carry(from, to, datagram,

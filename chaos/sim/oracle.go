@@ -208,20 +208,9 @@ func (h *history) after(at int64) int64 {
 	return int64(len(h.times) - i)
 }
 
-// phase counts the holders.
-func (o *oracle) phase(n *node, p int, from, to owner.Phase) {
-	if from == to {
-		return
-	}
-	o.w.note("%d %s: partition %d from %v to %v\n", o.w.now, n.id, p, from, to)
-	if to == owner.Holding {
-		o.count(p)
-	}
-}
-
-// count looks how many hold a partition now that one more does.
-func (o *oracle) count(p int) {
-	holders := 1
+// holds looks how many hold a partition now that one more does.
+func (o *oracle) holds(p int) {
+	holders := 0
 	for _, n := range o.w.nodes {
 		if n.up && n.table.Phase(p) == owner.Holding {
 			holders++

@@ -17,9 +17,10 @@ type Config struct {
 	Nodes      int
 	Partitions int
 	Keys       int
-	Rate       int     // checks a second
-	Faults     []Fault // one after the other or together, as they draw their times
-	Trace      func(format string, args ...any)
+	Rate       int                              // checks a second
+	Faults     []Fault                          // one after the other or together, as they draw their times
+	Calm       bool                             // the network loses, doubles and holds up nothing
+	Trace      func(format string, args ...any) // nil, or told what happens
 }
 
 // Result is what came of it.

@@ -8,8 +8,9 @@ import (
 )
 
 var (
-	seeds = flag.Int("sim.seeds", 100, "how many seeds to run")
-	seed  = flag.Uint64("sim.seed", 0, "run this seed alone and print its events")
+	seeds  = flag.Int("sim.seeds", 100, "how many seeds to run")
+	update = flag.Bool("update", false, "write the transcripts in testdata anew")
+	seed   = flag.Uint64("sim.seed", 0, "run this seed alone and print its events")
 )
 
 // mixed is a run of six faults that the seed chooses.
@@ -84,17 +85,26 @@ func faults(t *testing.T, faults ...Fault) Result {
 	})
 }
 
-func TestNothing(t *testing.T)   { faults(t) }
-func TestJoin(t *testing.T)      { faults(t, Join) }
-func TestJoins(t *testing.T)     { faults(t, Join, Join, Join) }
-func TestLeave(t *testing.T)     { faults(t, Leave) }
-func TestMoves(t *testing.T)     { faults(t, Join, Leave, Leave) }
-func TestRestarts(t *testing.T)  { faults(t, Restart, Restart, Restart) }
-func TestCrash(t *testing.T)     { faults(t, Crash) }
-func TestPause(t *testing.T)     { faults(t, Pause) }
-func TestFlap(t *testing.T)      { faults(t, Flap, Flap, Flap) }
-func TestPartition(t *testing.T) { faults(t, Partition) }
-func TestPartial(t *testing.T)   { faults(t, Partial) }
-func TestOneWay(t *testing.T)    { faults(t, OneWay) }
-func TestRules(t *testing.T)     { faults(t, Rules, Leave, Restart, Join) }
-func TestCrashBoth(t *testing.T) { faults(t, CrashBoth) }
+// answered fails the test when more checks stayed without an owner's verdict than
+// so many in a million. The network alone loses about 450 of them.
+func answered(t *testing.T, r Result, perMillion int) {
+	t.Helper()
+	if n := int(1e6 * float64(r.Unanswered) / float64(r.Checks)); n > perMillion {
+		t.Errorf("%d checks in a million had no answer, more than %d", n, perMillion)
+	}
+}
+
+func TestNothing(t *testing.T)   { answered(t, faults(t), 800) }
+func TestJoin(t *testing.T)      { answered(t, faults(t, Join), 800) }
+func TestJoins(t *testing.T)     { answered(t, faults(t, Join, Join, Join), 800) }
+func TestLeave(t *testing.T)     { answered(t, faults(t, Leave), 800) }
+func TestMoves(t *testing.T)     { answered(t, faults(t, Join, Leave, Leave), 800) }
+func TestRestarts(t *testing.T)  { answered(t, faults(t, Restart, Restart, Restart), 800) }
+func TestFlap(t *testing.T)      { answered(t, faults(t, Flap, Flap, Flap), 800) }
+func TestRules(t *testing.T)     { answered(t, faults(t, Rules, Leave, Restart, Join), 800) }
+func TestCrash(t *testing.T)     { answered(t, faults(t, Crash), 800) }
+func TestCrashBoth(t *testing.T) { answered(t, faults(t, CrashBoth), 1500) }
+func TestPause(t *testing.T)     { answered(t, faults(t, Pause), 40_000) }
+func TestPartition(t *testing.T) { answered(t, faults(t, Partition), 100_000) }
+func TestPartial(t *testing.T)   { answered(t, faults(t, Partial), 30_000) }
+func TestOneWay(t *testing.T)    { answered(t, faults(t, OneWay), 30_000) }

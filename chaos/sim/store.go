@@ -15,6 +15,17 @@ type store struct {
 }
 
 func (s *store) SetPhase(p int, ph owner.Phase) {
-	s.n.w.phase(s.n, p, s.Phase(p), ph)
+	from := s.Phase(p)
 	s.Table.SetPhase(p, ph)
+	if from == ph {
+		return
+	}
+	name := ph.String()
+	if ph == owner.Acquiring && s.n.core.Phase(p) == owner.None {
+		name = "copy" // to the table it is acquired
+	}
+	s.n.w.note("%d %s: partition %d: %s\n", s.n.w.now, s.n.id, p, name)
+	if ph == owner.Holding {
+		s.n.w.holds(p)
+	}
 }

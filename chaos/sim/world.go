@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringlimit/ringlimit/membership"
+	"github.com/ringlimit/ringlimit/owner/transfer"
 	"github.com/ringlimit/ringlimit/ring"
 )
 
@@ -33,7 +34,8 @@ type world struct {
 	boots membership.BootID
 
 	*oracle
-	trace func(format string, args ...any) // nil but for transcripts
+	trace func(format string, args ...any)         // nil, or told what is noted
+	spy   func(from, to *node, m transfer.Message) // nil, or told what nodes say to each other
 	hash  interface {
 		io.Writer
 		Sum64() uint64
