@@ -1,0 +1,372 @@
+package transfer
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ringlimit/ringlimit/limit"
+	"github.com/ringlimit/ringlimit/membership"
+	"github.com/ringlimit/ringlimit/owner"
+	"github.com/ringlimit/ringlimit/ring"
+)
+
+const partitions = 8
+
+// peer is a core under test, and what it wants to be done.
+type peer struct {
+	*Core
+	t     *testing.T
+	table *owner.Table
+	now   int64
+	wants []Action
+}
+
+func ringOf(ids []membership.NodeID) *ring.Ring {
+	r, err := ring.New(ring.Params{Partitions: partitions, VirtualNodes: 20, Load: 1.25}, ids)
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+func record(id membership.NodeID, s membership.State) Record {
+	return Record{ID: id, Boot: 1, Seq: 1, State: s, Owner: true}
+}
+
+// newPeer is the core of node a, which serves among others.
+func newPeer(t *testing.T, others ...Record) *peer {
+	p := &peer{t: t, table: owner.NewTable(owner.Config{Partitions: partitions}), now: int64(1_700_000_000) * int64(time.Second)}
+	p.Core = New(Config{Self: record("a", membership.Joining), Partitions: partitions, Ring: ringOf, Store: p.table, Chunk: 100}, p.now)
+	p.Learn(p.now, others)
+	p.Become(p.now, membership.Serving)
+	p.drain()
+	return p
+}
+
+func (p *peer) drain() { p.wants = append(p.wants, p.Actions()...) }
+
+// pass lets time pass, with every tick that the core asks for.
+func (p *peer) pass(d time.Duration) {
+	for until := p.now + int64(d); p.now < until; {
+		p.now = max(p.now+1, min(until, p.Next()))
+		p.Tick(p.now)
+		p.drain()
+	}
+}
+
+func (p *peer) hear(from membership.NodeID, m Message) {
+	p.Receive(p.now, from, 1, m)
+	p.drain()
+}
+
+// said returns what was sent to a node since the last call, of one kind.
+func said[M Message](p *peer, to membership.NodeID) (found []M) {
+	p.wants = slices.DeleteFunc(p.wants, func(a Action) bool {
+		s, ok := a.(Send)
+		if !ok || s.To != to {
+			return false
+		}
+		m, ok := s.Message.(M)
+		if ok {
+			found = append(found, m)
+		}
+		return ok
+	})
+	return found
+}
+
+// deny answers all that was asked of a node.
+func (p *peer) deny(id membership.NodeID, but ...int) {
+	for _, m := range said[*Acquire](p, id) {
+		back := &Answers{}
+		for _, a := range m.Asks {
+			if !slices.Contains(but, a.Partition) {
+				back.Parts = append(back.Parts, Part{Partition: a.Partition, Attempt: a.Attempt, Status: Denied, Pulled: a.Pull})
+			}
+		}
+		p.hear(id, back)
+	}
+}
+
+// owned is the partitions that a owns among nodes, of which there are some.
+func owned(t *testing.T, ids ...membership.NodeID) (list []int) {
+	r := ringOf(ids)
+	for p := range partitions {
+		if r.Nodes()[r.Owner(p)] == "a" {
+			list = append(list, p)
+		}
+	}
+	if len(list) == 0 {
+		t.Fatal("a owns nothing; choose other names")
+	}
+	return list
+}
+
+func (p *peer) want(phase owner.Phase, list ...int) {
+	p.t.Helper()
+	for _, i := range list {
+		if p.Phase(i) != phase || p.table.Phase(i) != phase {
+			p.t.Errorf("partition %d is %v, in the table %v; want %v", i, p.Phase(i), p.table.Phase(i), phase)
+		}
+	}
+}
+
+func TestALoneNodeHoldsAll(t *testing.T) {
+	p := newPeer(t)
+	for i := range partitions {
+		p.want(owner.Holding, i)
+	}
+	if way, _ := p.Route(0); way != Decide || p.DecideUntil() <= p.now {
+		t.Errorf("route %v, until %d", way, p.DecideUntil())
+	}
+}
+
+// Only a denial is a denial: not "busy", and not silence.
+func TestNobodyBeginsAfreshBeforeAllHaveDenied(t *testing.T) {
+	p := newPeer(t, record("b", membership.Serving), record("c", membership.Serving))
+	mine := owned(t, "a", "b", "c")
+	p.deny("b")
+	ask := said[*Acquire](p, "c")[0].Asks[0]
+	p.hear("c", &Answers{Parts: []Part{{Partition: ask.Partition, Attempt: ask.Attempt, Status: Busy}}})
+	p.pass(500 * time.Millisecond)
+	p.want(owner.Acquiring, mine...)
+	p.deny("c")
+	p.want(owner.Holding, mine...)
+}
+
+func TestADenialOfAnotherAttemptCountsForNothing(t *testing.T) {
+	p := newPeer(t, record("b", membership.Serving))
+	mine := owned(t, "a", "b")
+	for _, a := range said[*Acquire](p, "b")[0].Asks {
+		p.hear("b", &Answers{Parts: []Part{{Partition: a.Partition, Attempt: a.Attempt + 1, Status: Denied}}})
+	}
+	p.want(owner.Acquiring, mine...)
+}
+
+func TestARefusedConnectionIsADenial(t *testing.T) {
+	p := newPeer(t, record("b", membership.Serving))
+	p.Refused(p.now, "b")
+	p.drain()
+	for i := range partitions { // b's as well: it is out of the ring
+		p.want(owner.Holding, i)
+	}
+}
+
+func TestTheDeadAreAskedForATenthOfASecond(t *testing.T) {
+	p := newPeer(t, record("b", membership.Serving))
+	p.Learn(p.now, []Record{record("b", Dead)})
+	p.pass(90 * time.Millisecond)
+	p.want(owner.Acquiring, 0)
+	p.pass(20 * time.Millisecond)
+	p.want(owner.Holding, 0)
+}
+
+// The copy goes to who would own the partition without this node, which need
+// not be the next node on any list.
+func TestTheStandbyIsTheOwnerWithoutMe(t *testing.T) {
+	p := newPeer(t, record("b", membership.Serving), record("c", membership.Serving), record("d", membership.Serving))
+	for _, id := range []membership.NodeID{"b", "c", "d"} {
+		p.deny(id)
+	}
+	without := ringOf([]membership.NodeID{"b", "c", "d"})
+	to := map[int]membership.NodeID{}
+	for _, id := range without.Nodes() {
+		for _, m := range said[*Replicate](p, id) {
+			for _, c := range m.Copies {
+				to[c.Partition] = id
+			}
+		}
+	}
+	for _, i := range owned(t, "a", "b", "c", "d") {
+		if want := without.Nodes()[without.Owner(i)]; to[i] != want {
+			t.Errorf("partition %d is copied to %q, not to %s", i, to[i], want)
+		}
+	}
+}
+
+// holder is node a, holding what it owns besides b; c is yet to come.
+func holder(t *testing.T) (p *peer, partition int) {
+	p = newPeer(t, record("b", membership.Serving))
+	p.deny("b")
+	r := ringOf([]membership.NodeID{"a", "b", "c"})
+	for _, i := range owned(t, "a", "b") {
+		if r.Nodes()[r.Owner(i)] == "c" {
+			return p, i
+		}
+	}
+	t.Fatal("c takes nothing from a; choose other names")
+	return nil, 0
+}
+
+func (p *peer) ask(from membership.NodeID, partition int, pull bool) Part {
+	p.t.Helper()
+	p.hear(from, &Acquire{
+		Records: []Record{record("c", membership.Serving)},
+		Asks:    []Ask{{Partition: partition, Attempt: 1, Pull: pull}},
+	})
+	answers := said[*Answers](p, from)
+	if len(answers) != 1 || len(answers[0].Parts) != 1 {
+		p.t.Fatalf("answers: %+v", answers)
+	}
+	return answers[0].Parts[0]
+}
+
+// A holder decides on until its counters are pulled, gives them away once, and
+// keeps them until it knows that they have arrived.
+func TestReleaseIsOneStep(t *testing.T) {
+	p, i := holder(t)
+	if part := p.ask("c", i, false); part.Status != Held || part.Release != 0 {
+		t.Errorf("asked: %+v", part)
+	}
+	p.want(owner.Holding, i)
+	first := p.ask("c", i, true)
+	p.want(owner.Released, i)
+	if again := p.ask("c", i, true); again.Status != Held || again.Release != first.Release {
+		t.Errorf("first %+v, again %+v", first, again)
+	}
+	if other := p.ask("b", i, true); other.Status != Busy {
+		t.Errorf("another asks: %+v", other)
+	}
+	p.hear("c", &Ack{[]Release{{i, 1, first.Release + 1}}})
+	p.want(owner.Released, i)
+	p.hear("c", &Ack{[]Release{{i, 1, first.Release}}})
+	p.want(owner.None, i)
+}
+
+// Not even a member may have what it does not own in the view of both.
+func TestOnlyTheOwnerIsGivenAnything(t *testing.T) {
+	p, i := holder(t)
+	for _, pull := range []bool{false, true} {
+		if part := p.ask("b", i, pull); part.Status != Busy {
+			t.Errorf("pull %v: %+v", pull, part)
+		}
+	}
+	p.want(owner.Holding, i)
+}
+
+func TestWhoDoesNotWantItGivesItBack(t *testing.T) {
+	p, i := holder(t)
+	part := p.ask("c", i, true)
+	p.hear("c", &Nack{[]Release{{i, 1, part.Release}}})
+	p.want(owner.Holding, i)
+}
+
+// The Ack may be lost: then the giver says again and again that it waits.
+func TestAnAckIsRepeated(t *testing.T) {
+	p := newPeer(t, record("b", membership.Serving))
+	mine := owned(t, "a", "b")
+	i := mine[0]
+	p.deny("b", mine...)
+	p.pass(25 * time.Millisecond)
+	var attempt uint64
+	for _, m := range said[*Acquire](p, "b") {
+		for _, a := range m.Asks {
+			if a.Partition == i {
+				attempt = a.Attempt
+			}
+		}
+	}
+	p.hear("b", &Answers{Parts: []Part{{Partition: i, Attempt: attempt, Status: Held}}})
+	p.hear("b", &Answers{Parts: []Part{{Partition: i, Attempt: attempt, Status: Held, Pulled: true, Release: 7}}})
+	p.want(owner.Holding, i)
+	if n := len(said[*Ack](p, "b")); n != 1 {
+		t.Fatalf("%d acks", n)
+	}
+	nudge := &Nudge{Releases: []Release{{i, 1, 7}}}
+	p.hear("b", nudge)
+	if n := len(said[*Ack](p, "b")); n != 1 {
+		t.Errorf("nudged, it acks %d times", n)
+	}
+	p.Become(p.now, membership.Draining) // and gives the partition to b
+	p.hear("b", &Acquire{Asks: []Ask{{Partition: i, Attempt: 1, Pull: true}}})
+	given := said[*Answers](p, "b")[0].Parts[0]
+	p.hear("b", &Ack{[]Release{{i, 1, given.Release}}})
+	p.want(owner.None, i)
+	p.hear("b", nudge)
+	if len(said[*Nack](p, "b")) != 0 || len(said[*Ack](p, "b")) != 1 {
+		t.Error("what it has passed on it must not give back")
+	}
+}
+
+// A node that stood still stops before it decides once more, takes no counters
+// that waited with it, and begins again only with news from the others.
+func TestFence(t *testing.T) {
+	p := newPeer(t, record("b", membership.Serving))
+	p.deny("b")
+	mine := owned(t, "a", "b")
+	p.want(owner.Holding, mine...)
+	if late := p.now + int64(1500*time.Millisecond); p.DecideUntil() >= late {
+		t.Errorf("it may decide until %d", p.DecideUntil()-p.now)
+	}
+	p.now += int64(1500 * time.Millisecond)
+	p.hear("b", &Replicate{[]Copy{{Partition: mine[0], Stream: 1, Number: 1}}})
+	p.want(owner.Released, mine...)
+	if len(said[*Replicated](p, "b")) != 0 {
+		t.Error("it keeps a copy that has waited")
+	}
+	seq := p.Self().Seq
+	p.hear("b", &BeatBack{At: p.now - 1})
+	p.want(owner.Released, mine...)
+	p.hear("b", &BeatBack{At: p.now})
+	p.want(owner.Acquiring, mine...)
+	if p.Self().Seq <= seq {
+		t.Error("the others would not notice that it is back")
+	}
+}
+
+func TestDamping(t *testing.T) {
+	p := newPeer(t, record("b", membership.Serving))
+	for range flaps {
+		if s := p.Self().State; s != membership.Serving {
+			t.Fatalf("it is %v", s)
+		}
+		dead := p.Self()
+		dead.State = Dead
+		p.Learn(p.now, []Record{dead})
+		p.drain()
+	}
+	if s := p.Self().State; s != membership.Joining {
+		t.Fatalf("after %d deaths it is %v", flaps, s)
+	}
+	p.hear("b", &Views{})
+	for range 2 * holdDown / (100 * ms) { // b lives
+		p.now += 100 * ms
+		p.Tick(p.now)
+		p.hear("b", &BeatBack{At: p.now})
+	}
+	if s := p.Self().State; s != membership.Serving {
+		t.Errorf("after the hold-down it is %v", s)
+	}
+}
+
+// What a node is sent by another version or a broken one must not stop it.
+func TestNonsenseDoesNoHarm(t *testing.T) {
+	p, _ := holder(t)
+	for _, i := range []int{-1, partitions} {
+		for _, m := range []Message{
+			&Acquire{Asks: []Ask{{Partition: i}}}, &Answers{Parts: []Part{{Partition: i}}},
+			&Ack{[]Release{{Partition: i}}}, &Nack{[]Release{{Partition: i}}},
+			&Nudge{Releases: []Release{{Partition: i, Boot: 1}}, Copies: []int{i}},
+			&Replicate{[]Copy{{Partition: i}}}, &Replicated{[]Receipt{{Partition: i}}}, &Drop{[]int{i}},
+			&BeatBack{At: p.now + 1},
+		} {
+			p.hear("b", m)
+			p.hear("nobody", m)
+		}
+	}
+}
+
+func TestUnusableCountersAreComplainedOf(t *testing.T) {
+	p := newPeer(t, record("b", membership.Serving), record("c", membership.Serving))
+	rule, err := limit.NewRule(limit.Spec{Algorithm: limit.TokenBucket, Limit: 5, Window: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := owned(t, "a", "b", "c")[0]
+	p.wants = nil
+	p.hear("b", &Replicate{[]Copy{{Partition: i, Stream: 1, Number: 1, Chunk: Chunk{Entries: []owner.Entry{{Rule: rule}}}}}})
+	if !slices.ContainsFunc(p.wants, func(a Action) bool { c, ok := a.(Complain); return ok && c.Err != nil }) {
+		t.Errorf("no complaint in %+v", p.wants)
+	}
+}
