@@ -230,13 +230,20 @@ func (o *oracle) left(n *node, empty bool) {
 	}
 }
 
-// quiet: after all faults are over, each partition has one holder, its owner.
+// quiet: after all faults are over, each partition has one holder, and nobody
+// waits for an acknowledgement or an answer any more.
 func (o *oracle) quiet() {
 	for p := range o.w.cfg.Partitions {
 		holders := 0
 		for _, n := range o.w.nodes {
-			if n.up && n.table.Phase(p) == owner.Holding && n.clock() <= n.core.DecideUntil() {
+			if !n.up {
+				continue
+			}
+			switch ph := n.core.Phase(p); {
+			case ph == owner.Holding && n.clock() <= n.core.DecideUntil():
 				holders++
+			case ph != owner.None:
+				o.wrong("after all is quiet, %s has partition %d %v", n.id, p, ph)
 			}
 		}
 		if holders != 1 {
