@@ -119,7 +119,7 @@ func (n *node) decide(c *check) {
 		return
 	}
 	p := c.key.partition
-	ticket := n.core.Charge(n.clock(), p, c.key.id, 1, slack(c.key.old))
+	ticket := n.core.Charge(n.clock(), p, c.key.id, 1, c.key.slack)
 	if ticket == 0 {
 		n.admit(c)
 	} else {

@@ -108,10 +108,12 @@ func CrashBoth(w *world) {
 
 // Pause stops a process for longer than it takes to be declared dead.
 func Pause(w *world) {
-	n := w.victim()
-	if n == nil {
-		return
+	if n := w.victim(); n != nil {
+		w.pause(n)
 	}
+}
+
+func (w *world) pause(n *node) {
 	w.happened("%s is paused", n.id)
 	w.bound.pauses++
 	w.bound.holders = true

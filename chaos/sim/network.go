@@ -33,7 +33,7 @@ func (w *world) carry(from, to *node, t trip, deliver, refused func()) {
 		if w.chance(t.lose) {
 			continue
 		}
-		delay := w.between(200_000, 1*ms)
+		delay := w.between(200_000, max(w.cfg.Delay, 1*ms))
 		if w.chance(t.hold) {
 			delay += w.between(0, 20*ms)
 		}

@@ -15,6 +15,7 @@ type key struct {
 	id        owner.ID
 	partition int
 	old, new  *limit.Rule // before and after the rule changes, if it does
+	slack     int64       // how many admissions may be without a copy
 
 	admitted []int64 // when admissions were decided that a caller heard of
 	changed  int64   // when the rule changed; 0 when it did not
@@ -222,6 +223,16 @@ func (o *oracle) holds(p int) {
 	o.mostHolders = max(o.mostHolders, holders)
 }
 
+// holder is a node that holds the partition.
+func (w *world) holder(p int) *node {
+	for _, n := range w.nodes {
+		if n.up && n.table.Phase(p) == owner.Holding {
+			return n
+		}
+	}
+	return nil
+}
+
 // left sees that a node that leaves has given everything away.
 func (o *oracle) left(n *node, empty bool) {
 	o.w.note("%d %s: has left\n", o.w.now, n.id)
@@ -255,15 +266,10 @@ func (o *oracle) quiet() {
 // allowed is the excess that the run's faults excuse for a key.
 func (o *oracle) allowed(k *key) int64 {
 	l := k.old.Limit
-	most := int64(o.bound.crashes+o.bound.pauses) * slack(k.old)
+	most := int64(o.bound.crashes+o.bound.pauses) * k.slack
 	most += int64(o.bound.splits) * (l + l*o.bound.apart/int64(k.old.Window) + 1)
 	// One fault may hit what another has left: the standby of who has crashed.
 	return most + l*int64(max(0, o.bound.crashes+o.bound.pauses+o.bound.splits-1))
-}
-
-// slack is how many admissions may be without a copy.
-func slack(r *limit.Rule) int64 {
-	return r.Limit / 100
 }
 
 func (o *oracle) verdict() {

@@ -18,7 +18,10 @@ type Config struct {
 	Partitions int
 	Keys       int
 	Rate       int                              // checks a second
+	Limits     []int64                          // that keys take turns at; nil for small ones
+	Sync       bool                             // every second key's replies wait for all of it
 	Faults     []Fault                          // one after the other or together, as they draw their times
+	Delay      int64                            // that a message takes at most, nanoseconds; 0 means 1 ms
 	Calm       bool                             // the network loses, doubles and holds up nothing
 	Trace      func(format string, args ...any) // nil, or told what happens
 }
@@ -73,8 +76,12 @@ func (w *world) result() Result {
 // makeKeys makes counters of every algorithm, each soon used up.
 func (w *world) makeKeys() {
 	algorithms := [...]limit.Algorithm{limit.TokenBucket, limit.FixedWindow, limit.SlidingWindowLog, limit.SlidingWindowCounter, limit.LeakyBucket}
+	limits := w.cfg.Limits
+	if limits == nil {
+		limits = []int64{40, 100, 300}
+	}
 	for i := range w.cfg.Keys {
-		spec := limit.Spec{Algorithm: algorithms[i%len(algorithms)], Limit: []int64{40, 100, 300}[i%3], Window: []time.Duration{5 * time.Second, 20 * time.Second}[i%2]}
+		spec := limit.Spec{Algorithm: algorithms[i%len(algorithms)], Limit: limits[i%len(limits)], Window: []time.Duration{5 * time.Second, 20 * time.Second}[i%2]}
 		if spec.Algorithm == limit.LeakyBucket {
 			spec.Burst, spec.Police = spec.Limit-1, true
 		}
@@ -88,6 +95,9 @@ func (w *world) makeKeys() {
 		k.id = owner.Seed(1).ID([]byte(k.name))
 		k.partition = int(k.id.Hi % uint64(w.cfg.Partitions))
 		k.charged = newHistory(k.old)
+		if k.slack = k.old.Limit / 100; w.cfg.Sync && i%2 == 0 {
+			k.slack = 0
+		}
 		w.keys = append(w.keys, k)
 	}
 }

@@ -94,15 +94,30 @@ func answered(t *testing.T, r Result, perMillion int) {
 	}
 }
 
-func TestNothing(t *testing.T)   { answered(t, faults(t), 800) }
-func TestJoin(t *testing.T)      { answered(t, faults(t, Join), 800) }
-func TestJoins(t *testing.T)     { answered(t, faults(t, Join, Join, Join), 800) }
-func TestLeave(t *testing.T)     { answered(t, faults(t, Leave), 800) }
-func TestMoves(t *testing.T)     { answered(t, faults(t, Join, Leave, Leave), 800) }
-func TestRestarts(t *testing.T)  { answered(t, faults(t, Restart, Restart, Restart), 800) }
-func TestFlap(t *testing.T)      { answered(t, faults(t, Flap, Flap, Flap), 800) }
-func TestRules(t *testing.T)     { answered(t, faults(t, Rules, Leave, Restart, Join), 800) }
-func TestCrash(t *testing.T)     { answered(t, faults(t, Crash), 800) }
+func TestNothing(t *testing.T)  { answered(t, faults(t), 800) }
+func TestJoin(t *testing.T)     { answered(t, faults(t, Join), 800) }
+func TestJoins(t *testing.T)    { answered(t, faults(t, Join, Join, Join), 800) }
+func TestLeave(t *testing.T)    { answered(t, faults(t, Leave), 800) }
+func TestMoves(t *testing.T)    { answered(t, faults(t, Join, Leave, Leave), 800) }
+func TestRestarts(t *testing.T) { answered(t, faults(t, Restart, Restart, Restart), 800) }
+func TestFlap(t *testing.T)     { answered(t, faults(t, Flap, Flap, Flap), 800) }
+func TestRules(t *testing.T)    { answered(t, faults(t, Rules, Leave, Restart, Join), 800) }
+func TestCrash(t *testing.T)    { answered(t, faults(t, Crash), 800) }
+
+// underLoad has a fault hit the holder of a counter that is being used up, on a
+// slow network, so that it finds admissions on their way to the standby.
+func underLoad(t *testing.T, hit func(*world, *node)) Result {
+	return each(t, max(5, *seeds/20), func(seed uint64) Config {
+		return Config{
+			Seed: seed, Nodes: 4, Partitions: 4, Keys: 6, Rate: 1500, Limits: []int64{1000}, Sync: true, Delay: 12 * ms,
+			Faults: []Fault{func(w *world) { hit(w, w.holder(w.keys[2].partition)) }},
+		}
+	})
+}
+
+func TestCrashUnderLoad(t *testing.T) { answered(t, underLoad(t, (*world).crash), 5000) }
+func TestPauseUnderLoad(t *testing.T) { answered(t, underLoad(t, (*world).pause), 150_000) }
+
 func TestCrashBoth(t *testing.T) { answered(t, faults(t, CrashBoth), 1500) }
 func TestPause(t *testing.T)     { answered(t, faults(t, Pause), 40_000) }
 func TestPartition(t *testing.T) { answered(t, faults(t, Partition), 100_000) }

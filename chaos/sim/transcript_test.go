@@ -129,14 +129,7 @@ func (s *transcript) clock() string {
 	return fmt.Sprintf("%8.4fs", time.Duration(s.w.now).Seconds())
 }
 
-func (s *transcript) holder() *node {
-	for _, n := range s.w.nodes {
-		if n.up && n.table.Phase(s.key.partition) == owner.Holding {
-			return n
-		}
-	}
-	return nil
-}
+func (s *transcript) holder() *node { return s.w.holder(s.key.partition) }
 
 // other is a gateway that runs and is not cut off.
 func (s *transcript) other() string {
