@@ -123,6 +123,10 @@ func (r *round) find(id membership.NodeID) *source {
 
 // advance drives all rounds, those that checks wait for first.
 func (c *Core) advance() {
+	if len(c.rounds) == 0 {
+		return
+	}
+	c.countPulls()
 	rounds := slices.Clone(c.rounds) // a round that ends leaves the list
 	for _, wanted := range [...]bool{true, false} {
 		for _, p := range rounds {
@@ -151,8 +155,9 @@ func (c *Core) advanceSource(p int, r *round, s *source) {
 	if s.step != done && c.over(s) {
 		s.step = done
 	}
-	if s.step == queued && r.ready(s) && c.pulls(s.node) < pullsAtOnce {
+	if s.step == queued && r.ready(s) && c.pulling[s.node] < pullsAtOnce {
 		s.step, s.again = pulling, c.now
+		c.pulling[s.node]++
 	}
 	if s.step != asking && s.step != pulling {
 		return
@@ -188,14 +193,16 @@ func (c *Core) over(s *source) bool {
 	return c.now < m.refused
 }
 
-// pulls counts the partitions that a node is sending us.
-func (c *Core) pulls(id membership.NodeID) (n int) {
+// countPulls counts the partitions that each node is sending us.
+func (c *Core) countPulls() {
+	clear(c.pulling)
 	for _, p := range c.rounds {
-		if s := c.parts[p].round.find(id); s != nil && s.step == pulling {
-			n++
+		for i := range c.parts[p].round.sources {
+			if s := &c.parts[p].round.sources[i]; s.step == pulling {
+				c.pulling[s.node]++
+			}
 		}
 	}
-	return n
 }
 
 // answered takes in what a node says to our asks.

@@ -25,7 +25,8 @@ type Core struct {
 	now     int64
 	view    view
 	parts   []partition
-	rounds  []int // partitions that have a round, ascending
+	rounds  []int                     // partitions that have a round, ascending
+	pulling map[membership.NodeID]int // partitions that a node is sending us
 	attempt uint64
 	number  uint64 // of the latest frozen copy
 
@@ -95,7 +96,7 @@ func (Complain) action() {}
 
 // New makes the core of a node that knows only itself and holds nothing.
 func New(cfg Config, now int64) *Core {
-	c := &Core{cfg: cfg, now: now, parts: make([]partition, cfg.Partitions), wake: now}
+	c := &Core{cfg: cfg, now: now, parts: make([]partition, cfg.Partitions), wake: now, pulling: map[membership.NodeID]int{}}
 	c.fence.ticked, c.fence.contact = now, now
 	c.view.put(cfg.Self, now)
 	c.moved = true

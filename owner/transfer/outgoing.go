@@ -40,10 +40,22 @@ func (c *Core) flush() {
 		c.send(l.to, &Nack{l.items})
 	}
 	for _, l := range c.copies.take() {
-		c.send(l.to, &Replicate{l.items})
+		c.sendCopies(l.to, l.items)
 	}
 	for _, l := range c.asks.take() {
 		c.send(l.to, &Acquire{c.view.snapshot(), c.absent(), l.items})
+	}
+}
+
+// sendCopies keeps messages to about one chunk of counters each.
+func (c *Core) sendCopies(to membership.NodeID, copies []Copy) {
+	for n, size := 0, 0; len(copies) > 0; n, size = 0, 0 {
+		for n < len(copies) && (n == 0 || size+len(copies[n].Chunk.Entries) <= c.cfg.Chunk) {
+			size += len(copies[n].Chunk.Entries)
+			n++
+		}
+		c.send(to, &Replicate{copies[:n:n]})
+		copies = copies[n:]
 	}
 }
 

@@ -61,15 +61,16 @@ type replica struct {
 	heard  int64 // when it last acknowledged, or had nothing to
 
 	// The seed is all counters, one part after the other.
-	seeded bool
-	from   owner.Cursor // where the part on its way begins
-	part   uint64       // its number; 0 when it is yet to leave
-	rest   Chunk        // where the next begins
-	left   int64        // when it left
+	seeding bool // it is this partition's turn
+	seeded  bool
+	from    owner.Cursor // where the part on its way begins
+	part    uint64       // its number; 0 when it is yet to leave
+	rest    Chunk        // where the next begins
+	left    int64        // when it left
 }
 
 // busy says that the standby owes an acknowledgement.
-func (r *replica) busy() bool { return r.to != "" && (!r.seeded || len(r.sent) > 0) }
+func (r *replica) busy() bool { return r.to != "" && (r.seeding || len(r.sent) > 0) }
 
 // Charge is the event that a counter of a partition that we hold was charged.
 // The reply may go when ticket is 0, or else when Pay names it: then no more
@@ -124,11 +125,16 @@ func (c *Core) pay(p int, tickets []uint64) {
 	}
 }
 
-// reappoint looks for standbys where one refused: it held, too, and does no more.
+// reappoint looks for standbys where one refused, because it held, too, and does
+// no more, and gives seeds their turn that waited for one that was broken off.
 func (c *Core) reappoint() {
 	for p := range c.parts {
-		if c.parts[p].phase == owner.Holding && c.parts[p].replica.to == "" {
+		switch r := &c.parts[p].replica; {
+		case c.parts[p].phase != owner.Holding:
+		case r.to == "":
 			c.appoint(p)
+		case !r.seeded && !r.seeding:
+			c.pump(p)
 		}
 	}
 }
@@ -169,7 +175,10 @@ func (c *Core) pump(p int) {
 	if !r.busy() {
 		r.heard = c.now
 	}
-	if !r.seeded && r.part == 0 {
+	if !r.seeded && !r.seeding {
+		r.seeding = c.seeds(r.to) < pullsAtOnce
+	}
+	if r.seeding && r.part == 0 {
 		c.sow(p)
 	}
 	for len(r.dirty) > 0 && len(r.sent) < copiesAhead {
@@ -177,6 +186,28 @@ func (c *Core) pump(p int) {
 	}
 	if r.busy() {
 		c.arm(min(c.now+copyAgain, r.heard+silent))
+	}
+}
+
+// seeds counts the partitions that a node is being given a seed of. Too many at
+// once would hold up what replies wait for.
+func (c *Core) seeds(id membership.NodeID) (n int) {
+	for p := range c.parts {
+		if r := &c.parts[p].replica; r.seeding && r.to == id {
+			n++
+		}
+	}
+	return n
+}
+
+// seedNext lets partitions whose turn has not come follow those that are done.
+func (c *Core) seedNext(id membership.NodeID) {
+	free := pullsAtOnce - c.seeds(id)
+	for p := 0; p < len(c.parts) && free > 0; p++ {
+		if r := &c.parts[p].replica; r.to == id && !r.seeded && !r.seeding {
+			c.pump(p)
+			free--
+		}
 	}
 }
 
@@ -234,12 +265,14 @@ func (c *Core) replicated(from membership.NodeID, boot membership.BootID, m *Rep
 		}
 		r.heard = c.now
 		if e.Number == r.part {
-			r.seeded, r.from, r.part = !r.rest.More, r.rest.Next, 0
+			r.seeding, r.seeded = r.rest.More, !r.rest.More
+			r.from, r.part = r.rest.Next, 0
 		} else {
 			c.pay(e.Partition, r.acked(e.Number))
 		}
 		c.pump(e.Partition)
 	}
+	c.seedNext(from)
 }
 
 // replicate keeps a copy of what another holds. Not behind a closed fence: what
