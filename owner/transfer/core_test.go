@@ -185,6 +185,40 @@ func TestTheStandbyIsTheOwnerWithoutMe(t *testing.T) {
 	}
 }
 
+// A standby that says nothing would hold up every reply: another takes its place
+// at once, and until it has all, replies go.
+func TestASilentStandbyIsReplaced(t *testing.T) {
+	p := newPeer(t, record("b", membership.Serving), record("c", membership.Serving))
+	p.deny("b")
+	p.deny("c")
+	i := owned(t, "a", "b", "c")[0]
+	first := p.parts[i].replica.to
+	for !p.parts[i].replica.seeded {
+		for _, m := range said[*Replicate](p, first) {
+			back := &Replicated{}
+			for _, c := range m.Copies {
+				back.Receipts = append(back.Receipts, Receipt{Partition: c.Partition, Stream: c.Stream, Number: c.Number})
+			}
+			p.hear(first, back)
+		}
+	}
+	ticket := p.Charge(p.now, i, owner.ID{Lo: 1}, 1, 0)
+	paid := func() bool {
+		return slices.ContainsFunc(p.wants, func(a Action) bool {
+			pay, ok := a.(Pay)
+			return ok && pay.Partition == i && slices.Contains(pay.Tickets, ticket)
+		})
+	}
+	p.pass(35 * time.Millisecond)
+	if ticket == 0 || paid() {
+		t.Fatalf("ticket %d is paid without a copy", ticket)
+	}
+	p.pass(10 * time.Millisecond)
+	if second := p.parts[i].replica.to; !paid() || second == first || second == "" {
+		t.Errorf("paid: %v; the standby was %s and is %q", paid(), first, second)
+	}
+}
+
 // holder is node a, holding what it owns besides b; c is yet to come.
 func holder(t *testing.T) (p *peer, partition int) {
 	p = newPeer(t, record("b", membership.Serving))
