@@ -135,6 +135,25 @@ func TestNobodyBeginsAfreshBeforeAllHaveDenied(t *testing.T) {
 	p.want(owner.Holding, mine...)
 }
 
+// Somebody who comes while we ask may hold what the others have denied.
+func TestWhoComesDuringARoundIsAskedToo(t *testing.T) {
+	p := newPeer(t, record("b", membership.Serving))
+	mine := owned(t, "a", "b")
+	old := said[*Acquire](p, "b")
+	p.Learn(p.now, []Record{record("c", membership.Joining)}) // it may be one that was damped
+	p.drain()
+	for _, m := range old {
+		for _, a := range m.Asks {
+			p.hear("b", &Answers{Parts: []Part{{Partition: a.Partition, Attempt: a.Attempt, Status: Denied}}})
+		}
+	}
+	p.want(owner.Acquiring, mine...)
+	p.deny("b")
+	p.want(owner.Acquiring, mine...)
+	p.deny("c")
+	p.want(owner.Holding, mine...)
+}
+
 func TestADenialOfAnotherAttemptCountsForNothing(t *testing.T) {
 	p := newPeer(t, record("b", membership.Serving))
 	mine := owned(t, "a", "b")
