@@ -154,6 +154,25 @@ func TestWhoComesDuringARoundIsAskedToo(t *testing.T) {
 	p.want(owner.Holding, mine...)
 }
 
+// Of what was cut off in the middle nobody may say that it has arrived: the giver
+// would drop it.
+func TestHalfACopyIsNotAcknowledged(t *testing.T) {
+	p := newPeer(t, record("b", membership.Serving))
+	i := owned(t, "a", "b")[0]
+	for _, a := range said[*Acquire](p, "b")[0].Asks {
+		if a.Partition == i {
+			p.hear("b", &Answers{Parts: []Part{{Partition: i, Attempt: a.Attempt, Status: Held}}})
+			p.hear("b", &Answers{Parts: []Part{{Partition: i, Attempt: a.Attempt, Status: Held, Pulled: true, Release: 7, Chunk: Chunk{Next: 9, More: true}}}})
+		}
+	}
+	p.Refused(p.now, "b")
+	p.drain()
+	p.want(owner.Holding, i)
+	if n := len(said[*Ack](p, "b")); n != 0 {
+		t.Errorf("%d acks", n)
+	}
+}
+
 func TestADenialOfAnotherAttemptCountsForNothing(t *testing.T) {
 	p := newPeer(t, record("b", membership.Serving))
 	mine := owned(t, "a", "b")
