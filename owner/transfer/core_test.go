@@ -324,6 +324,25 @@ func TestWhoDoesNotWantItGivesItBack(t *testing.T) {
 	p.want(owner.Holding, i)
 }
 
+// But counters that were given to a run which is over may have been passed on
+// before it went. Then a later run that gives them back is no reason to decide:
+// everybody has to be asked.
+func TestWhatMayHaveBeenPassedOnIsNotHeldAgain(t *testing.T) {
+	p, i := holder(t)
+	p.ask("c", i, true)
+	reborn := record("c", membership.Serving)
+	reborn.Boot = 2
+	p.Receive(p.now, "c", 2, &Acquire{Records: []Record{reborn}, Asks: []Ask{{Partition: i, Attempt: 1, Pull: true}}})
+	p.drain()
+	answers := said[*Answers](p, "c")
+	if len(answers) != 1 || answers[0].Parts[0].Status != Held {
+		t.Fatalf("the next run is answered %+v", answers)
+	}
+	p.Receive(p.now, "c", 2, &Nack{[]Release{{i, 1, answers[0].Parts[0].Release}}})
+	p.drain()
+	p.want(owner.Released, i)
+}
+
 // The Ack may be lost: then the giver says again and again that it waits.
 func TestAnAckIsRepeated(t *testing.T) {
 	p := newPeer(t, record("b", membership.Serving))
