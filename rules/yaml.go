@@ -65,13 +65,16 @@ func findInvalidUTF8(lines []string) (line, column int, found bool) {
 	return 0, 0, false
 }
 
+// maxSyntaxBytes bounds what the parser says: it may repeat half the file.
+const maxSyntaxBytes = 200
+
 func (r *reader) reportSyntax(err error) {
 	var syntax yaml.Error
 	if errors.As(err, &syntax) {
-		r.report(syntax.GetToken(), "", "is not YAML: %s", syntax.GetMessage())
+		r.report(syntax.GetToken(), "", "is not YAML: %s", clip(syntax.GetMessage(), maxSyntaxBytes))
 		return
 	}
-	r.report(nil, "", "is not YAML: %v", err)
+	r.report(nil, "", "is not YAML: %s", clip(err.Error(), maxSyntaxBytes))
 }
 
 // onlyDocument finds the root. An empty file is refused: it is more likely a
