@@ -30,7 +30,7 @@ func FuzzParse(f *testing.F) {
 	} {
 		f.Add([]byte(seed), "GET /v1/users/7")
 	}
-	f.Add([]byte("''''" + strings.Repeat(">", 2100) + "''''se"), "") // the parser's message repeats it
+	f.Add([]byte("''''"+strings.Repeat(">", 2100)+"''''se"), "") // the parser's message repeats it
 	f.Fuzz(func(t *testing.T, data []byte, route string) {
 		s, err := Parse("rules.yaml", data)
 		if err != nil {
