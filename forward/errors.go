@@ -3,9 +3,7 @@ package forward
 import (
 	"context"
 	"errors"
-	"fmt"
 
-	"github.com/ringlimit/ringlimit/membership"
 	"github.com/ringlimit/ringlimit/owner"
 )
 
@@ -26,23 +24,12 @@ var (
 	// ErrRejected means that the owner cannot judge such a check, nor could it
 	// if it were asked again. The check was not counted.
 	ErrRejected = errors.New("the counter's owner rejects the check")
+	// ErrAbsent means that there is no process at the other end, and that the
+	// check was not sent: another node may be asked.
+	ErrAbsent = errors.New("the counter's owner is gone")
 	// ErrNoOwner means that the ring has no members.
 	ErrNoOwner = errors.New("no node owns counters")
 )
-
-// NotMine is the answer of a node that does not hold the counter. The check was
-// not counted.
-type NotMine struct {
-	Hint membership.NodeID // who owns the counter in the answerer's view; empty when nobody does
-	Ring uint64            // the fingerprint of the answerer's ring
-}
-
-// Is makes a NotMine an owner.ErrNotHolder, of another node.
-func (e *NotMine) Is(target error) bool { return target == owner.ErrNotHolder }
-
-func (e *NotMine) Error() string {
-	return fmt.Sprintf("the node asked does not hold the counter; in its ring %016x %q does", e.Ring, e.Hint)
-}
 
 // Reason is an error in one word, for a metric's label.
 func Reason(err error) string {
@@ -53,6 +40,7 @@ func Reason(err error) string {
 		{ErrTimeout, "timeout"},
 		{context.DeadlineExceeded, "timeout"},
 		{ErrUnreachable, "unreachable"},
+		{ErrAbsent, "absent"},
 		{ErrOverloaded, "overloaded"},
 		{ErrRejected, "rejected"},
 		{ErrNoOwner, "no_owner"},

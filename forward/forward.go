@@ -27,7 +27,7 @@ type Local interface {
 // Peer is the way to one other node.
 type Peer interface {
 	// Check asks the node to decide. The deadline is in Unix nanoseconds of
-	// this node's clock. The error is a *NotMine, owner.ErrFull, one of this
+	// this node's clock. The error is a *transfer.NotMine, owner.ErrFull, one of this
 	// package's, or the context's. Check does not keep c.
 	Check(ctx context.Context, c *owner.Call, deadline int64) (limit.Verdict, error)
 }

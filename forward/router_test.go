@@ -12,6 +12,7 @@ import (
 	"github.com/ringlimit/ringlimit/limit"
 	"github.com/ringlimit/ringlimit/membership"
 	"github.com/ringlimit/ringlimit/owner"
+	"github.com/ringlimit/ringlimit/owner/transfer"
 )
 
 // tablePeer is a peer that decides in a table of its own.
@@ -20,7 +21,7 @@ func tablePeer(tab *owner.Table, asked *atomic.Int32) peerFunc {
 		asked.Add(1)
 		v, err := answer(tab, c)
 		if err != nil {
-			return v, &NotMine{}
+			return v, &transfer.NotMine{}
 		}
 		return v, nil
 	}
@@ -162,7 +163,7 @@ func TestCancelledContextIsTheOnlyError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, nil)
 		var asked atomic.Int32
-		f.publish(t, map[membership.NodeID]Peer{other: failing(&NotMine{}, &asked)})
+		f.publish(t, map[membership.NodeID]Peer{other: failing(&transfer.NotMine{}, &asked)})
 		name := f.nameOf(t, other)
 		ctx, cancel := context.WithCancel(context.Background())
 		time.AfterFunc(7*time.Millisecond, cancel)

@@ -8,6 +8,7 @@ import (
 	"github.com/ringlimit/ringlimit/limit"
 	"github.com/ringlimit/ringlimit/membership"
 	"github.com/ringlimit/ringlimit/owner"
+	"github.com/ringlimit/ringlimit/owner/transfer"
 )
 
 // lookAgain is how long to wait before asking again who holds a counter: about
@@ -63,7 +64,7 @@ func (s *search) round(ctx context.Context, t *routes, c *owner.Call) (limit.Ver
 
 // hintOf is the node that a NotMine names, or "".
 func hintOf(err error) membership.NodeID {
-	if elsewhere, ok := errors.AsType[*NotMine](err); ok {
+	if elsewhere, ok := errors.AsType[*transfer.NotMine](err); ok {
 		return elsewhere.Hint
 	}
 	return ""

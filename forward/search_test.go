@@ -10,13 +10,14 @@ import (
 	"github.com/ringlimit/ringlimit/limit"
 	"github.com/ringlimit/ringlimit/membership"
 	"github.com/ringlimit/ringlimit/owner"
+	"github.com/ringlimit/ringlimit/owner/transfer"
 )
 
 func TestNotMineFollowsOneHint(t *testing.T) {
 	f := newFixture(t, nil)
 	var wrong, right atomic.Int32
 	f.publish(t, map[membership.NodeID]Peer{
-		other: failing(&NotMine{Hint: third, Ring: 1}, &wrong),
+		other: failing(&transfer.NotMine{Hint: third, Ring: 1}, &wrong),
 		third: tablePeer(table(params.Partitions, wall), &right),
 	})
 	v := f.take(t, f.nameOf(t, other), tokens(t, 10), 1)
@@ -29,7 +30,7 @@ func TestNotMineFollowsOneHint(t *testing.T) {
 func TestNotMineHintsAtUs(t *testing.T) {
 	f := newFixture(t, nil)
 	var asked atomic.Int32
-	f.publish(t, map[membership.NodeID]Peer{other: failing(&NotMine{Hint: self}, &asked)})
+	f.publish(t, map[membership.NodeID]Peer{other: failing(&transfer.NotMine{Hint: self}, &asked)})
 	v := f.take(t, f.nameOf(t, other), tokens(t, 10), 1)
 	if !v.Allowed || v.Source != limit.SourceOwner || asked.Load() != 1 {
 		t.Errorf("verdict %+v, asked %d", v, asked.Load())
@@ -41,7 +42,7 @@ func TestNotMineHintsAtUs(t *testing.T) {
 func TestOwnDenialIsNotCached(t *testing.T) {
 	f := newFixture(t, nil)
 	var asked atomic.Int32
-	f.publish(t, map[membership.NodeID]Peer{other: failing(&NotMine{Hint: self}, &asked)})
+	f.publish(t, map[membership.NodeID]Peer{other: failing(&transfer.NotMine{Hint: self}, &asked)})
 	rule, name := tokens(t, 1), f.nameOf(t, other)
 	for range 3 {
 		if v := f.take(t, name, rule, 1); v.Source != limit.SourceOwner {
@@ -75,8 +76,8 @@ func TestNotMineEndsAtTheDeadline(t *testing.T) {
 		f := newFixture(t, nil)
 		var first, second atomic.Int32
 		f.publish(t, map[membership.NodeID]Peer{
-			other: failing(&NotMine{Hint: third}, &first),
-			third: failing(&NotMine{Hint: other}, &second),
+			other: failing(&transfer.NotMine{Hint: third}, &first),
+			third: failing(&transfer.NotMine{Hint: other}, &second),
 		})
 		start := time.Now()
 		v := f.take(t, f.nameOf(t, other), withFailure(tokens(t, 10), limit.FailDeny), 1)
@@ -103,7 +104,7 @@ func TestNotMineLooksInTheNewRing(t *testing.T) {
 		var asked atomic.Int32
 		stale := peerFunc(func(context.Context, *owner.Call, int64) (limit.Verdict, error) {
 			f.publish(t, map[membership.NodeID]Peer{third: tablePeer(table(params.Partitions, wall), &asked)})
-			return limit.Verdict{}, &NotMine{}
+			return limit.Verdict{}, &transfer.NotMine{}
 		})
 		f.publish(t, map[membership.NodeID]Peer{other: stale})
 		name := f.nameOf(t, other)

@@ -28,6 +28,8 @@ type Spec struct {
 	Timezone  string        `json:"timezone,omitempty"` // IANA name; empty is UTC; Calendar only
 	Burst     int64         `json:"burst,omitempty"`    // token_bucket: capacity, 0 means Limit; leaky_bucket: places in the queue
 	Police    bool          `json:"police,omitempty"`   // leaky_bucket with `delay: false`: admit at once, do not queue
+	// Durability is the owner's to know too: it keeps the copies.
+	Durability Durability `json:"durability,omitempty"`
 }
 
 // SpecError says which field of a rule is wrong and what would be right.

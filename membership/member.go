@@ -39,6 +39,7 @@ type Member struct {
 	ID    NodeID
 	Boot  BootID
 	State State
+	Seq   uint64 // raised by the node whenever it says something new of itself
 	Owner bool   // false: forwards checks and never owns a counter
 	Peer  string // host:port of its node-to-node gRPC
 	HTTP  string // host:port of its HTTP door; empty when it has none

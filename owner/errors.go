@@ -12,4 +12,6 @@ var (
 	// ErrFull means that the memory bound is reached and the counter is new.
 	// Counters that exist are never given up for new ones.
 	ErrFull = errors.New("the memory for counters is used up")
+	// ErrLater means that the call is not answered yet: a Late will be.
+	ErrLater = errors.New("the answer follows")
 )

@@ -10,6 +10,7 @@ import (
 	"github.com/ringlimit/ringlimit/limit"
 	"github.com/ringlimit/ringlimit/membership"
 	"github.com/ringlimit/ringlimit/owner"
+	"github.com/ringlimit/ringlimit/owner/transfer"
 )
 
 // An answer as it travels: a byte for its outcome, and then
@@ -137,6 +138,6 @@ func cutNotMine(b []byte, a *answer) (rest []byte, err error) {
 	if err != nil || len(b) < 8 {
 		return nil, errBadFrame
 	}
-	a.err = &forward.NotMine{Hint: membership.NodeID(hint), Ring: binary.LittleEndian.Uint64(b)}
+	a.err = &transfer.NotMine{Hint: membership.NodeID(hint), Ring: binary.LittleEndian.Uint64(b)}
 	return b[8:], nil
 }

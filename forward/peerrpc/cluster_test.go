@@ -14,6 +14,7 @@ import (
 	"github.com/ringlimit/ringlimit/limit"
 	"github.com/ringlimit/ringlimit/membership"
 	"github.com/ringlimit/ringlimit/owner"
+	"github.com/ringlimit/ringlimit/owner/transfer"
 )
 
 // node is a table, its server and its ways to the other nodes. Even partitions
@@ -119,8 +120,8 @@ func TestWrongNodeHintsAtTheOwner(t *testing.T) {
 		c := callOf(rule, "k", 1)
 		right, _ := ownerOf(c.Partition)
 		_, err := nodes[2].peers[map[membership.NodeID]membership.NodeID{"a": "b", "b": "a"}[right]].Check(context.Background(), c, within(time.Second))
-		elsewhere, ok := errors.AsType[*forward.NotMine](err)
-		if !ok || *elsewhere != (forward.NotMine{Hint: right, Ring: 9}) {
+		elsewhere, ok := errors.AsType[*transfer.NotMine](err)
+		if !ok || *elsewhere != (transfer.NotMine{Hint: right, Ring: 9}) {
 			t.Fatalf("the wrong node: %v", err)
 		}
 		if v, err := nodes[2].peers[elsewhere.Hint].Check(context.Background(), c, within(time.Second)); err != nil || v.Remaining != 2 {

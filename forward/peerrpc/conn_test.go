@@ -19,6 +19,7 @@ import (
 	"github.com/ringlimit/ringlimit/limit"
 	"github.com/ringlimit/ringlimit/membership"
 	"github.com/ringlimit/ringlimit/owner"
+	"github.com/ringlimit/ringlimit/owner/transfer"
 )
 
 func TestCheckIsDecidedByTheOwner(t *testing.T) {
@@ -75,7 +76,7 @@ func TestNotMineArrivesWithItsHint(t *testing.T) {
 		table := owner.NewTable(owner.Config{Partitions: testPartitions, Now: wall})
 		p := newPair(t, table)
 		_, err := p.check(tokens(t, 1), "k", 1, time.Second)
-		var n *forward.NotMine
+		var n *transfer.NotMine
 		if !errors.As(err, &n) || n.Hint != "other" || n.Ring != 7 {
 			t.Errorf("error %v", err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/ringlimit/ringlimit/limit"
 	"github.com/ringlimit/ringlimit/membership"
 	"github.com/ringlimit/ringlimit/owner"
+	"github.com/ringlimit/ringlimit/owner/transfer"
 )
 
 // ask frames the records, has them judged and reads the answers.
@@ -62,7 +63,7 @@ func TestJudgeAnswersInOrder(t *testing.T) {
 			t.Errorf("answer %d: %+v, want %+v", i, a, want)
 		}
 	}
-	var n *forward.NotMine
+	var n *transfer.NotMine
 	if !errors.As(got[2].err, &n) || n.Hint != "other" || n.Ring != 7 {
 		t.Errorf("not mine: %v", got[2].err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/ringlimit/ringlimit/limit"
 	"github.com/ringlimit/ringlimit/membership"
 	"github.com/ringlimit/ringlimit/owner"
+	"github.com/ringlimit/ringlimit/owner/transfer"
 )
 
 func drawRecord(t *rapid.T) record {
@@ -69,12 +70,12 @@ func drawAnswer(t *rapid.T) answer {
 	}
 	return answer{err: rapid.SampledFrom([]error{
 		errUnknownRule, owner.ErrFull, forward.ErrRejected,
-		&forward.NotMine{Hint: "node-7", Ring: math.MaxUint64}, &forward.NotMine{},
+		&transfer.NotMine{Hint: "node-7", Ring: math.MaxUint64}, &transfer.NotMine{},
 	}).Draw(t, "error")}
 }
 
 func appendAnswer(b []byte, a *answer) []byte {
-	var elsewhere *forward.NotMine
+	var elsewhere *transfer.NotMine
 	switch {
 	case a.err == nil:
 		return appendVerdict(b, &a.verdict)
@@ -128,7 +129,7 @@ func TestErrorTable(t *testing.T) {
 func TestOverlongHintIsLeftOut(t *testing.T) {
 	var a answer
 	frame := appendNotMine(nil, membership.NodeID(bytes.Repeat([]byte("n"), maxHint+1)), 9)
-	if _, err := cutAnswer(frame, &a); err != nil || !reflect.DeepEqual(a.err, &forward.NotMine{Ring: 9}) {
+	if _, err := cutAnswer(frame, &a); err != nil || !reflect.DeepEqual(a.err, &transfer.NotMine{Ring: 9}) {
 		t.Errorf("%v, %v", a.err, err)
 	}
 }
@@ -141,7 +142,7 @@ func TestFramesCutShort(t *testing.T) {
 			t.Errorf("record of %d bytes: %v", n, err)
 		}
 	}
-	for _, a := range []answer{{verdict: limit.Verdict{Limit: 300}}, {err: &forward.NotMine{Hint: "n"}}} {
+	for _, a := range []answer{{verdict: limit.Verdict{Limit: 300}}, {err: &transfer.NotMine{Hint: "n"}}} {
 		reply := appendAnswer(nil, &a)
 		for n := range len(reply) {
 			if _, err := cutAnswer(reply[:n], new(answer)); !errors.Is(err, errBadFrame) {
