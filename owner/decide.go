@@ -3,7 +3,7 @@ package owner
 import "github.com/ringlimit/ringlimit/limit"
 
 // Decide answers a call into v as of now, in Unix nanoseconds. The error is
-// ErrNotHolder or ErrFull; then nothing was counted, and v says nothing.
+// ErrNotHolder, also behind the bound of DecideUntil, or ErrFull; then nothing was counted, and v says nothing.
 //
 // The verdict is written in place, here and below: to copy it from function to
 // function costs as much as to decide.
@@ -23,7 +23,7 @@ func (t *Table) has(partition int) bool { return uint(partition) < uint(len(t.pa
 func (t *Table) decide(p *partition, now int64, c *Call, v *limit.Verdict) error {
 	// Two nodes with different views must never both count. The view is only
 	// advice; this is what keeps them from it.
-	if p.phase != Holding {
+	if p.phase != Holding || now > t.until.Load() {
 		return ErrNotHolder
 	}
 	now = max(now, p.floor)

@@ -34,11 +34,16 @@ const DefaultMemory = 1 << 30
 
 // Table is the counters of this node. It is safe for concurrent use.
 type Table struct {
+	// Every decision reads these two, and they hardly ever change.
 	partitions []partition
-	rules      registry
-	memory     memory
-	now        func() int64
-	maxText    int // bytes of names in a partition: slots have 32 bits to point at them
+	until      atomic.Int64 // no decision is made as of later
+
+	_ [64]byte // keeps what changes often off their cache line
+
+	rules   registry
+	memory  memory
+	now     func() int64
+	maxText int // bytes of names in a partition: slots have 32 bits to point at them
 
 	sweeping sync.Mutex // guards cursor
 	cursor   int        // the partition to sweep next
@@ -63,8 +68,16 @@ func NewTable(cfg Config) *Table {
 		t.now = limit.NewClock().Now
 	}
 	t.rules.init()
+	t.DecideUntil(math.MaxInt64)
 	return t
 }
+
+// DecideUntil bounds the table's decisions: with a later now it answers
+// ErrNotHolder, in any phase. A process that stood still goes on as if nothing
+// had happened, while another node decides; the bound, compared with the very
+// reading of the clock that a decision is made with, is what stops it. A new
+// table has none.
+func (t *Table) DecideUntil(until int64) { t.until.Store(until) }
 
 // Phase returns the partition's phase.
 func (t *Table) Phase(p int) Phase {
