@@ -17,7 +17,7 @@ var ErrLeft = errors.New("ringlimit: the node has left its cluster")
 func (n *Node) Leave(ctx context.Context) error {
 	n.leave.Do(func() {
 		n.leaving.Store(true)
-		n.left = errors.Join(n.gossip.SetState(membership.Draining), n.gossip.Leave(ctx))
+		n.left = errors.Join(n.gossip.Announce(membership.Draining, 1), n.gossip.Leave(ctx))
 		n.close(ctx)
 	})
 	return n.left

@@ -188,7 +188,7 @@ func (n *Node) join(ctx context.Context) error {
 			n.cfg.Logger.Warn("no member answered; serving alone and trying on", "error", err)
 		}
 	}
-	if err := n.gossip.SetState(membership.Serving); err != nil {
+	if err := n.gossip.Announce(membership.Serving, 0); err != nil {
 		return err
 	}
 	select {

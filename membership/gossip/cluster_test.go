@@ -16,7 +16,7 @@ import (
 func TestMembersFindEachOther(t *testing.T) {
 	bubble(t, func(w *world) {
 		nodes := w.cluster(5)
-		if err := nodes[2].SetState(membership.Draining); err != nil {
+		if err := nodes[2].Announce(membership.Draining, 0); err != nil {
 			t.Fatal(err)
 		}
 		w.eventually(time.Second, "n3 drains", func() bool {
@@ -32,6 +32,55 @@ func TestMembersFindEachOther(t *testing.T) {
 			if n.log.errors() != "" {
 				t.Errorf("%s logged errors:\n%s", n.name(), n.log.errors())
 			}
+		}
+	})
+}
+
+// A sequence of its own makes what a node says newer, and is news: others may
+// hold something else of it for true until they hear it.
+func TestANewSequenceIsNews(t *testing.T) {
+	bubble(t, func(w *world) {
+		nodes := w.cluster(3)
+		seq := func(n *node) uint64 {
+			m, _ := n.latest().Find("n3")
+			return m.Seq
+		}
+		for _, step := range []struct{ announced, want uint64 }{{7, 7}, {7, 7}, {1 << 40, 1 << 40}, {8, 1 << 40}} {
+			if err := nodes[2].Announce(membership.Serving, step.announced); err != nil {
+				t.Fatal(err)
+			}
+			w.eventually(time.Second, fmt.Sprintf("sequence %d", step.want), func() bool {
+				return all(nodes, func(n *node) bool { return seq(n) == step.want })
+			})
+		}
+		for _, n := range nodes {
+			var told []uint64
+			for _, v := range n.history() {
+				if m, ok := v.Find("n3"); ok && m.State == membership.Serving {
+					told = append(told, m.Seq)
+				}
+			}
+			if told = slices.Compact(told); !slices.Equal(told, []uint64{0, 7, 1 << 40}) {
+				t.Errorf("%s was told of the sequences %d", n.name(), told)
+			}
+		}
+	})
+}
+
+// An announcement that another has overtaken changes nothing, whatever its state.
+func TestAnOldAnnouncementIsDropped(t *testing.T) {
+	bubble(t, func(w *world) {
+		n := w.start(1)
+		for _, a := range []struct {
+			state membership.State
+			seq   uint64
+		}{{membership.Serving, 5}, {membership.Joining, 4}} {
+			if err := n.Announce(a.state, a.seq); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if m := n.roster.me(); m.State != membership.Serving || m.Seq != 5 {
+			t.Errorf("%v with sequence %d", m.State, m.Seq)
 		}
 	})
 }
@@ -56,7 +105,7 @@ func TestTheLongestRecordFitsAPacket(t *testing.T) {
 			}
 		}
 		start := time.Now()
-		if err := nodes[3].SetState(membership.Draining); err != nil {
+		if err := nodes[3].Announce(membership.Draining, 0); err != nil {
 			t.Fatal(err)
 		}
 		w.eventually(time.Second-time.Since(start), "the news of n4", func() bool {
@@ -73,7 +122,7 @@ func TestForwardersAreMembersAndNoOwners(t *testing.T) {
 		nodes := w.cluster(2)
 		f := w.start(3, func(c *Config) { c.Self.Owner = false })
 		w.join(f)
-		if err := f.SetState(membership.Serving); err != nil {
+		if err := f.Announce(membership.Serving, 0); err != nil {
 			t.Fatal(err)
 		}
 		w.eventually(time.Second, "n3 serves", func() bool {
@@ -89,7 +138,7 @@ func TestViewContainsOurselfFromTheStart(t *testing.T) {
 	bubble(t, func(w *world) {
 		n := w.start(1)
 		w.eventually(time.Millisecond*10, "n1 alone", func() bool { return n.sees("n1") })
-		if err := n.SetState(membership.Serving); err != nil {
+		if err := n.Announce(membership.Serving, 0); err != nil {
 			t.Fatal(err)
 		}
 		w.eventually(time.Second, "n1 serves", func() bool { return len(n.latest().Owners()) == 1 })
@@ -285,8 +334,8 @@ func TestLeaveIsSeenAtOnceAndNotMissed(t *testing.T) {
 			return all(nodes[:2], func(n *node) bool { return n.sees("n1", "n2") })
 		})
 		t.Logf("gone after %v", took)
-		if err := nodes[2].SetState(membership.Serving); !errors.Is(err, ErrClosed) {
-			t.Errorf("SetState after Leave: %v", err)
+		if err := nodes[2].Announce(membership.Serving, 0); !errors.Is(err, ErrClosed) {
+			t.Errorf("Announce after Leave: %v", err)
 		}
 		if err := nodes[2].Close(); err != nil {
 			t.Fatal(err)
@@ -315,7 +364,7 @@ func TestCloseAndLeaveInAnyOrder(t *testing.T) {
 		ctx := context.Background()
 		done := make(chan struct{})
 		go func() { defer close(done); _ = nodes[2].Leave(ctx) }()
-		go func() { _ = nodes[2].SetState(membership.Draining) }()
+		go func() { _ = nodes[2].Announce(membership.Draining, 0) }()
 		if err := nodes[2].Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -326,8 +375,8 @@ func TestCloseAndLeaveInAnyOrder(t *testing.T) {
 		if err := nodes[2].Leave(ctx); !errors.Is(err, ErrClosed) {
 			t.Errorf("Leave after Close: %v", err)
 		}
-		if err := nodes[2].SetState(membership.Serving); !errors.Is(err, ErrClosed) {
-			t.Errorf("SetState after Close: %v", err)
+		if err := nodes[2].Announce(membership.Serving, 0); !errors.Is(err, ErrClosed) {
+			t.Errorf("Announce after Close: %v", err)
 		}
 		if err := nodes[2].Join(ctx); !errors.Is(err, ErrClosed) {
 			t.Errorf("Join after Close: %v", err)

@@ -16,9 +16,9 @@ import (
 // Config is what Start needs.
 type Config struct {
 	// Self is what this node tells of itself. ID, Boot, Owner, Peer, HTTP and
-	// Ring are filled in; a State of 0 becomes Joining. Boot must be larger
-	// than that of any earlier run under this ID (the start time in
-	// nanoseconds is). Start fills Gossip in.
+	// Ring are filled in; a State of 0 becomes Joining, and Seq may stay 0.
+	// Boot must be larger than that of any earlier run under this ID (the start
+	// time in nanoseconds is). Start fills Gossip in.
 	Self membership.Member
 	// Bind is the host:port that is listened on, TCP and UDP. Port 0 takes a
 	// free one, the same for both. It may be empty when Transport is set.

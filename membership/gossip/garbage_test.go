@@ -57,7 +57,7 @@ func TestGarbageOnTheGossipPort(t *testing.T) {
 			}
 		}
 		time.Sleep(5 * time.Second)
-		if err := nodes[0].SetState(membership.Draining); err != nil {
+		if err := nodes[0].Announce(membership.Draining, 0); err != nil {
 			t.Fatal(err)
 		}
 		w.eventually(2*time.Second, "n1 lives on", func() bool {

@@ -100,35 +100,37 @@ func (g *Gossip) Views() <-chan membership.View { return g.mailbox.Views() }
 // Addr is the ip:port that others reach this node by.
 func (g *Gossip) Addr() string { return g.addr.String() }
 
-// SetState tells everyone of our new state. It waits a moment for the news to
-// go out; should that take longer, it still spreads.
-func (g *Gossip) SetState(s membership.State) error {
+// Announce tells everyone of our state, and by which sequence of ours it is
+// newer than what they may have heard. An announcement with a sequence lower than
+// the last one's comes too late and is dropped. Announce waits a moment for the
+// news to go out; should that take longer, it still spreads.
+func (g *Gossip) Announce(s membership.State, seq uint64) error {
 	if s < membership.Joining || s > membership.Draining {
 		return fmt.Errorf("gossip: state %d is none", s)
 	}
 	done := make(chan error, 1)
-	if !g.spawn(func() { done <- g.setState(s) }) {
+	if !g.spawn(func() { done <- g.announce(s, seq) }) {
 		return ErrClosed
 	}
 	return <-done
 }
 
-func (g *Gossip) setState(s membership.State) error {
+func (g *Gossip) announce(s membership.State, seq uint64) error {
 	g.ops.Lock()
 	defer g.ops.Unlock()
 	if g.left.Load() {
 		return ErrClosed
 	}
-	g.spread(s)
+	g.spread(s, seq)
 	return nil
 }
 
 // spread needs ops. memberlist's wait can miss that it is over, so that its
 // error says nothing.
-func (g *Gossip) spread(s membership.State) {
-	if g.roster.setState(s) {
+func (g *Gossip) spread(s membership.State, seq uint64) {
+	if g.roster.announce(s, seq) {
 		if err := g.list.UpdateNode(spreadTimeout); err != nil {
-			g.cfg.Logger.Debug("our new state is still spreading", "state", s.String(), "error", err)
+			g.cfg.Logger.Debug("our new state is still spreading", "state", s.String(), "sequence", seq, "error", err)
 		}
 	}
 }
@@ -156,7 +158,7 @@ func (g *Gossip) leave() error {
 		return nil
 	}
 	g.left.Store(true)
-	g.spread(membership.Draining)
+	g.spread(membership.Draining, g.roster.me().Seq) // to drain is the worse state: it wins under the same sequence
 	if err := g.list.Leave(spreadTimeout); err != nil {
 		return fmt.Errorf("gossip: leave: %w", err)
 	}

@@ -113,7 +113,7 @@ func (w *world) cluster(n int) []*node {
 		if i > 1 {
 			w.join(g)
 		}
-		if err := g.SetState(membership.Serving); err != nil {
+		if err := g.Announce(membership.Serving, 0); err != nil {
 			w.t.Fatal(err)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 //	uint64  boot, little endian
 //	uint64  placement of its ring, little endian
 //	string  id, then peer, then http: each a length in one byte, then the bytes
+//	uint64  sequence, little endian; when it is absent, 0
 //
 // What follows is ignored, so that a later version may append fields and be
 // understood by its neighbour. Anything else is a new format.
@@ -27,7 +28,8 @@ const (
 	metaFixed  = 3 + 8 + 8
 	maxID      = 128
 	maxString  = 255
-	maxStrings = memberlist.MetaMaxSize - metaFixed - 3 // all three together
+	metaSeq    = 8
+	maxStrings = memberlist.MetaMaxSize - metaFixed - 3 - metaSeq // all three together
 )
 
 // errMeta is the reason for a Meta that is cut short or makes no sense.
@@ -50,10 +52,10 @@ func encodeMeta(m membership.Member) ([]byte, error) {
 		}
 		b = append(append(b, byte(len(s))), s...)
 	}
-	if len(b) > memberlist.MetaMaxSize {
-		return nil, fmt.Errorf("id, peer and http address take %d bytes together, %d fit", len(b)-metaFixed-3, maxStrings)
+	if strings := len(b) - metaFixed - 3; strings > maxStrings {
+		return nil, fmt.Errorf("id, peer and http address take %d bytes together, %d fit", strings, maxStrings)
 	}
-	return b, nil
+	return binary.LittleEndian.AppendUint64(b, m.Seq), nil
 }
 
 // decodeMeta accepts what encodeMeta makes, with bytes after it or not.
@@ -74,6 +76,11 @@ func decodeMeta(b []byte) (membership.Member, error) {
 			return membership.Member{}, errMeta
 		}
 		*s, rest = string(rest[1:1+int(rest[0])]), rest[1+int(rest[0]):]
+	}
+	if len(rest) >= metaSeq {
+		m.Seq = binary.LittleEndian.Uint64(rest)
+	} else if len(rest) > 0 {
+		return membership.Member{}, errMeta
 	}
 	m.ID = membership.NodeID(id)
 	if id == "" || len(id) > maxID || m.State < membership.Joining || m.State > membership.Draining {

@@ -125,7 +125,7 @@ func TestDamagedMetaIsIgnored(t *testing.T) {
 		}
 		w.net.Send("10.0.0.9:7703", addr(1), aliveMessage(nodeName(good), meta))
 		w.eventually(time.Second, "a good one gets in", func() bool { return nodes[1].sees("n1", "n2", "n9") })
-		if err := nodes[0].SetState(membership.Draining); err != nil {
+		if err := nodes[0].Announce(membership.Draining, 0); err != nil {
 			t.Fatal(err)
 		}
 		w.eventually(time.Second, "n1 still speaks", func() bool {

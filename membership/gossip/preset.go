@@ -35,7 +35,7 @@ const (
 	// lookupTimeout bounds one DNS look-up.
 	lookupTimeout = 2 * time.Second
 
-	// spreadTimeout is how long SetState and Leave wait for gossip to take
+	// spreadTimeout is how long Announce and Leave wait for gossip to take
 	// their message. It is sent within three gossip intervals or so.
 	spreadTimeout = time.Second
 
@@ -73,7 +73,7 @@ func tune(c *memberlist.Config) {
 	// RetransmitMult times log10 of the members. A shorter interval spreads it
 	// sooner; an idle cluster sends nothing. With memberlist's own multiplier, 4,
 	// one change in 200 missed a member of five until the next full exchange,
-	// without any packet lost; with 6 none of 1,500 did. SetState and Leave wait
+	// without any packet lost; with 6 none of 1,500 did. Announce and Leave wait
 	// until an item is sent out, 0.15 to 0.4 s with 8.
 	c.GossipInterval = 50 * time.Millisecond
 	c.GossipNodes = 3

@@ -111,14 +111,14 @@ func (r *roster) setAddr(addr netip.AddrPort) {
 	r.self.Gossip = addr.String()
 }
 
-// setState changes what we tell of ourselves and reports whether it was news.
-func (r *roster) setState(s membership.State) bool {
+// announce changes what we tell of ourselves and reports whether it was news.
+func (r *roster) announce(s membership.State, seq uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.self.State == s {
+	if seq < r.self.Seq || seq == r.self.Seq && s == r.self.State {
 		return false
 	}
-	r.self.State = s
+	r.self.State, r.self.Seq = s, seq
 	r.touch()
 	return true
 }
