@@ -9,8 +9,12 @@ import (
 // and overtaken by another.
 type Message interface{ message() }
 
-// Views is the records that the sender knows.
-type Views struct{ Records []Record }
+// Views is the records that the sender knows, and what it has just seen for
+// itself.
+type Views struct {
+	Records []Record
+	Absent  []membership.NodeID // whose process has refused the sender's connection
+}
 
 // Acquire asks for partitions that the sender owns, all it wants of a node in
 // one message.

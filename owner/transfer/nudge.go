@@ -78,6 +78,6 @@ func (c *Core) nudged(from membership.NodeID, boot membership.BootID, m *Nudge) 
 		}
 	}
 	if strange { // it believes that we own what we do not
-		c.send(from, &Views{c.view.snapshot()})
+		c.send(from, &Views{Records: c.view.snapshot()})
 	}
 }

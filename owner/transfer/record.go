@@ -17,6 +17,9 @@ type Record struct {
 	Seq   uint64 // raised by the member whenever it says something new of itself
 	State membership.State
 	Owner bool // false: never owns a partition
+	// Age is how many nanoseconds ago a dead member died, by the sender's
+	// reckoning, so that all forget it together. It makes no record newer.
+	Age int64
 }
 
 // newer orders records of one node: the later run, then the later word of it,

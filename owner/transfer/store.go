@@ -22,11 +22,14 @@ type Chunk struct {
 	Entries []owner.Entry
 	Next    owner.Cursor // where the next chunk begins
 	More    bool         // there is one
+	// With the first chunk, about how many counters all chunks bring and of how
+	// many bytes their names are; else 0.
+	Counters, Names int
 }
 
 func (c *Core) export(p int, from owner.Cursor) Chunk {
 	entries, next, done := c.cfg.Store.Export(p, c.now, from, c.cfg.Chunk)
-	return Chunk{entries, next, !done}
+	return Chunk{Entries: entries, Next: next, More: !done}
 }
 
 // take merges counters that came. What is unusable in them does not keep the
