@@ -46,6 +46,7 @@ func drawSpec(t *rapid.T, a Algorithm) Spec {
 				"Asia/Kathmandu", "Australia/Lord_Howe", "Pacific/Apia", "Asia/Beirut"}).Draw(t, "timezone")
 		}
 	}
+	s.Durability = rapid.SampledFrom([]Durability{DurabilityAuto, DurabilitySync, DurabilityNone}).Draw(t, "durability")
 	return s
 }
 

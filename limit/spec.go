@@ -83,6 +83,10 @@ func (s Spec) validate() error {
 		_, err := ParseAlgorithm(s.Algorithm.String())
 		return err
 	}
+	if s.Durability > DurabilityNone {
+		_, err := ParseDurability(s.Durability.String())
+		return err
+	}
 	for _, check := range []func() *SpecError{s.checkLimit, s.checkWindow, s.checkTimezone, s.checkBurst} {
 		if err := check(); err != nil {
 			return err

@@ -46,6 +46,7 @@ func TestNewRuleRefuses(t *testing.T) {
 		{Spec{Algorithm: LeakyBucket, Limit: 1, Window: MaxWindow, Burst: 1}, "burst", "smaller"},
 		{Spec{Algorithm: TokenBucket, Limit: 1, Window: time.Hour, Burst: MaxLimit - 1}, "burst", "smaller"},
 		{Spec{Algorithm: TokenBucket, Limit: 1, Window: minute, Police: true}, "delay", "leaky_bucket"},
+		{Spec{Algorithm: TokenBucket, Limit: 1, Window: minute, Durability: 3}, "durability", "auto, sync or none"},
 	}
 	for _, c := range cases {
 		_, err := NewRule(c.spec)
@@ -117,6 +118,8 @@ func TestRuleID(t *testing.T) {
 		{Algorithm: FixedWindow, Limit: 100, Calendar: CalendarDay},
 		{Algorithm: FixedWindow, Limit: 100, Calendar: CalendarMonth},
 		{Algorithm: FixedWindow, Limit: 100, Calendar: CalendarMonth, Timezone: "Asia/Tokyo"},
+		{Algorithm: TokenBucket, Limit: 100, Window: time.Minute, Durability: DurabilitySync},
+		{Algorithm: TokenBucket, Limit: 100, Window: time.Minute, Durability: DurabilityNone},
 	} {
 		id := mustRule(t, s).ID()
 		if other, ok := seen[id]; ok {
@@ -171,6 +174,11 @@ func TestParseSpecRefuses(t *testing.T) {
 		`{"algorithm":"","limit":1,"window":1000000000}`,
 		`{"algorithm":1,"limit":1,"window":1000000000}`,
 		`{"algorithm":"fixed_window","limit":1,"calendar":"year"}`,
+		`{"algorithm":"token_bucket","limit":1,"window":1000000000,"durability":"auto"}`,
+		`{"algorithm":"token_bucket","limit":1,"window":1000000000,"durability":"always"}`,
+		`{"algorithm":"token_bucket","limit":1,"window":1000000000,"durability":""}`,
+		`{"algorithm":"token_bucket","limit":1,"window":1000000000,"durability":1}`,
+		`{"algorithm":"token_bucket","limit":1,"durability":"sync","window":1000000000}`,
 		`{"algorithm":"fixed_window","limit":1,"calendar":"day","timezone":"` + strings.Repeat("x", MaxSpecBytes) + `"}`,
 	} {
 		if s, err := ParseSpec([]byte(data)); err == nil {
@@ -213,6 +221,7 @@ func FuzzParseSpec(f *testing.F) {
 	f.Add([]byte(`{"algorithm":"fixed_window","limit":5,"calendar":"day","timezone":"Europe/Berlin"}`))
 	f.Add([]byte(`{"algorithm":"sliding_window_log","limit":1000000,"window":3155760000000000000}`))
 	f.Add([]byte(`{"algorithm":"sliding_window_counter","limit":0,"window":-1}`))
+	f.Add([]byte(`{"algorithm":"token_bucket","limit":100,"window":60000000000,"durability":"sync"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := ParseSpec(data)
 		if err != nil {

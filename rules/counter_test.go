@@ -120,8 +120,8 @@ func TestF45RulesAreIndependent(t *testing.T) {
 	}
 }
 
-// TestWhatKeepsACounter: limit, window, burst, pattern and what is done on
-// failure may change without loss; algorithm, by, name and tier make another
+// TestWhatKeepsACounter: limit, window, burst, durability, pattern and what is
+// done on failure may change without loss; algorithm, by, name and tier make another
 // counter.
 func TestWhatKeepsACounter(t *testing.T) {
 	rule := func(tier, fields string) string {
@@ -133,6 +133,7 @@ func TestWhatKeepsACounter(t *testing.T) {
 		"name: a, algorithm: token_bucket, limit: 20, window: 60s",
 		"name: a, algorithm: token_bucket, limit: 10, window: 1h",
 		"name: a, algorithm: token_bucket, limit: 10, window: 60s, burst: 3",
+		"name: a, algorithm: token_bucket, limit: 10, window: 60s, durability: sync",
 		"name: a, algorithm: token_bucket, limit: 10, window: 60s, route_pattern: /a, on_failure: deny, on_missing: deny",
 	} {
 		if rule("free", fields) != base {

@@ -34,6 +34,7 @@ var ruleFields = []struct {
 	{"burst", (*draft).setBurst},
 	{"delay", (*draft).setDelay},
 	{"on_failure", (*draft).setOnFailure},
+	{"durability", (*draft).setDurability},
 	{"on_missing", (*draft).setOnMissing},
 	{"retry_jitter", (*draft).setRetryJitter},
 }
@@ -161,6 +162,14 @@ func (d *draft) setOnFailure(field string, n ast.Node) {
 	if text, ok := d.text(n, join(d.path, field), "local"); ok {
 		f, err := limit.ParseOnFailure(text)
 		d.onFailure = f
+		d.refuseSpec(err)
+	}
+}
+
+func (d *draft) setDurability(field string, n ast.Node) {
+	if text, ok := d.text(n, join(d.path, field), "auto"); ok {
+		durability, err := limit.ParseDurability(text)
+		d.spec.Durability = durability
 		d.refuseSpec(err)
 	}
 }

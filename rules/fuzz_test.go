@@ -25,7 +25,7 @@ func FuzzParse(f *testing.F) {
 	}
 	for _, seed := range []string{
 		string(example), levels, "", "tiers:", "tiers: {a: [{}]}", "tiers: {a: [&x {name: *x}]}", "? [a]\n: b", "tiers: !!map {a: []}",
-		"tiers: {a: [{name: a, algorithm: token_bucket, limit: 1, window: 1s, burst: 2, by: [ip, attribute x], route_pattern: 'GET /{x...}'}]}",
+		"tiers: {a: [{name: a, algorithm: token_bucket, limit: 1, window: 1s, burst: 2, durability: sync, by: [ip, attribute x], route_pattern: 'GET /{x...}'}]}",
 		"- - - -", "[[[[", "a: |\n  b\n", "%YAML 1.2\n---\ntiers: {}\n", "tiers:\n  a:\n  - <<: {name: b}\n", "\"\\x00\": {", "tiers: {\"\": []}",
 	} {
 		f.Add([]byte(seed), "GET /v1/users/7")

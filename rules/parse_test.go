@@ -93,6 +93,8 @@ func TestParseProblems(t *testing.T) {
 		{"pattern a number", rule("{name: b, algorithm: token_bucket, limit: 1, window: 1s, route_pattern: 5}"), []string{"rules.yaml:4:79: tiers.free[1].route_pattern: is 5; it must be text"}},
 		{"window empty", rule("{name: b, algorithm: token_bucket, limit: 1, window: ''}"), []string{`rules.yaml:4:60: tiers.free[1].window: is ""; it must be a duration`}},
 		{"on_failure", rule("{name: b, algorithm: token_bucket, limit: 1, window: 1s, on_failure: open}"), []string{`rules.yaml:4:76: tiers.free[1].on_failure: "open" is unknown; use local, allow or deny`}},
+		{"durability", rule("{name: b, algorithm: token_bucket, limit: 1, window: 1s, durability: always}"), []string{`rules.yaml:4:76: tiers.free[1].durability: "always" is unknown; use auto, sync or none`}},
+		{"durability a number", rule("{name: b, algorithm: token_bucket, limit: 1, window: 1s, durability: 1}"), []string{"rules.yaml:4:76: tiers.free[1].durability: is 1; it must be text, like auto"}},
 		{"on_missing", rule("{name: b, algorithm: token_bucket, limit: 1, window: 1s, on_missing: ignore}"), []string{`rules.yaml:4:76: tiers.free[1].on_missing: is "ignore"; it must be skip or deny`}},
 		{"retry_jitter", rule("{name: b, algorithm: token_bucket, limit: 1, window: 1s, retry_jitter: true}"), []string{"rules.yaml:4:78: tiers.free[1].retry_jitter: is true; it must be text, like full"}},
 	}
@@ -264,18 +266,18 @@ func TestRuleFields(t *testing.T) {
 tiers:
   default:
     - {name: plain, algorithm: leaky_bucket, limit: 5, window: 1s}
-    - {name: full, algorithm: leaky_bucket, limit: 5, window: 1s, burst: 7, delay: false, on_failure: deny, retry_jitter: none}
-    - {name: month, algorithm: fixed_window, limit: 9, window: month, timezone: America/New_York, on_failure: allow}
+    - {name: full, algorithm: leaky_bucket, limit: 5, window: 1s, burst: 7, delay: false, on_failure: deny, durability: sync, retry_jitter: none}
+    - {name: month, algorithm: fixed_window, limit: 9, window: month, timezone: America/New_York, on_failure: allow, durability: none}
 `)
 	var got []string
 	for r := range s.Rules() {
-		got = append(got, fmt.Sprintf("%s/%s %s burst %d police %t calendar %s in %s, on failure %s, jitter %t",
-			r.Tier, r.Name, r.Algorithm, r.Burst, r.Police, r.Calendar, r.Timezone, r.OnFailure, r.Jitter))
+		got = append(got, fmt.Sprintf("%s/%s %s burst %d police %t calendar %s in %s, on failure %s, durability %s, jitter %t",
+			r.Tier, r.Name, r.Algorithm, r.Burst, r.Police, r.Calendar, r.Timezone, r.OnFailure, r.Durability, r.Jitter))
 	}
 	want := []string{
-		"default/plain leaky_bucket burst 0 police false calendar  in , on failure local, jitter true",
-		"default/full leaky_bucket burst 7 police true calendar  in , on failure deny, jitter false",
-		"default/month fixed_window burst 0 police false calendar month in America/New_York, on failure allow, jitter true",
+		"default/plain leaky_bucket burst 0 police false calendar  in , on failure local, durability auto, jitter true",
+		"default/full leaky_bucket burst 7 police true calendar  in , on failure deny, durability sync, jitter false",
+		"default/month fixed_window burst 0 police false calendar month in America/New_York, on failure allow, durability none, jitter true",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("rules are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -20,6 +20,7 @@ type ruleJSON struct {
 	Burst        *int64   `json:"burst,omitempty"`
 	Delay        *bool    `json:"delay,omitempty"`
 	OnFailure    string   `json:"on_failure"`
+	Durability   string   `json:"durability"`
 	OnMissing    string   `json:"on_missing"`
 	RetryJitter  string   `json:"retry_jitter"`
 }
@@ -33,7 +34,7 @@ func (d *draft) render() ruleJSON {
 	j := ruleJSON{
 		Name: d.name, RoutePattern: d.pattern, Algorithm: d.spec.Algorithm.String(),
 		Limit: d.spec.Limit, Window: d.window, Timezone: d.spec.Timezone,
-		OnFailure: d.onFailure.String(), OnMissing: onMissing[d.deny], RetryJitter: retryJitter[d.jitter],
+		OnFailure: d.onFailure.String(), Durability: d.spec.Durability.String(), OnMissing: onMissing[d.deny], RetryJitter: retryJitter[d.jitter],
 	}
 	for _, dim := range d.by {
 		j.By = append(j.By, dim.label)

@@ -11,19 +11,19 @@ func TestRender(t *testing.T) {
 tiers:
   free:
     - {name: "a \"b\"", route_pattern: "GET /<x>&/{id}", by: [client, attribute x], algorithm: token_bucket, limit: 10, window: 60s, on_missing: deny, retry_jitter: none}
-    - {name: queue, algorithm: leaky_bucket, limit: 5, window: 500ms, burst: 3, delay: false, on_failure: deny}
+    - {name: queue, algorithm: leaky_bucket, limit: 5, window: 500ms, burst: 3, delay: false, on_failure: deny, durability: none}
   default:
     - {name: monthly, algorithm: fixed_window, limit: 0, window: month}
-    - {name: log, algorithm: sliding_window_log, limit: 7, window: 1h}
+    - {name: log, algorithm: sliding_window_log, limit: 7, window: 1h, durability: sync}
   empty: []
 `)
 	const (
 		free = `{"rules":[` +
-			`{"name":"a \"b\"","route_pattern":"GET /<x>&/{id}","by":["client","attribute x"],"algorithm":"token_bucket","limit":10,"window":"60s","burst":10,"on_failure":"local","on_missing":"deny","retry_jitter":"none"},` +
-			`{"name":"queue","by":["client"],"algorithm":"leaky_bucket","limit":5,"window":"500ms","burst":3,"delay":false,"on_failure":"deny","on_missing":"skip","retry_jitter":"full"}]}`
+			`{"name":"a \"b\"","route_pattern":"GET /<x>&/{id}","by":["client","attribute x"],"algorithm":"token_bucket","limit":10,"window":"60s","burst":10,"on_failure":"local","durability":"auto","on_missing":"deny","retry_jitter":"none"},` +
+			`{"name":"queue","by":["client"],"algorithm":"leaky_bucket","limit":5,"window":"500ms","burst":3,"delay":false,"on_failure":"deny","durability":"none","on_missing":"skip","retry_jitter":"full"}]}`
 		standard = `{"rules":[` +
-			`{"name":"monthly","by":["client"],"algorithm":"fixed_window","limit":0,"window":"month","timezone":"UTC","on_failure":"local","on_missing":"skip","retry_jitter":"full"},` +
-			`{"name":"log","by":["client"],"algorithm":"sliding_window_log","limit":7,"window":"1h","on_failure":"local","on_missing":"skip","retry_jitter":"full"}]}`
+			`{"name":"monthly","by":["client"],"algorithm":"fixed_window","limit":0,"window":"month","timezone":"UTC","on_failure":"local","durability":"auto","on_missing":"skip","retry_jitter":"full"},` +
+			`{"name":"log","by":["client"],"algorithm":"sliding_window_log","limit":7,"window":"1h","on_failure":"local","durability":"sync","on_missing":"skip","retry_jitter":"full"}]}`
 		empty = `{"rules":[]}`
 	)
 	if got, want := string(s.LimitsJSON()), `{"tiers":{"default":`+standard+`,"empty":`+empty+`,"free":`+free+`}}`; got != want {
