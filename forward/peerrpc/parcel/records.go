@@ -10,7 +10,7 @@ import (
 
 func packRecords(records []transfer.Record) *peerpb.Records {
 	return &peerpb.Records{
-		Nodes:  keyColumn(records, func(r *transfer.Record) string { return string(r.ID) }),
+		Nodes:  keyColumn(records, func(r *transfer.Record) []byte { return []byte(r.ID) }),
 		Boots:  keyColumn(records, func(r *transfer.Record) uint64 { return uint64(r.Boot) }),
 		Seqs:   column(records, func(r *transfer.Record) uint64 { return r.Seq }),
 		States: column(records, func(r *transfer.Record) uint32 { return uint32(r.State) }),
@@ -19,8 +19,8 @@ func packRecords(records []transfer.Record) *peerpb.Records {
 	}
 }
 
-func packNodes(ids []membership.NodeID) []string {
-	return keyColumn(ids, func(id *membership.NodeID) string { return string(*id) })
+func packNodes(ids []membership.NodeID) [][]byte {
+	return keyColumn(ids, func(id *membership.NodeID) []byte { return []byte(*id) })
 }
 
 func packViews(m *transfer.Views) *peerpb.Views {
@@ -52,14 +52,14 @@ func (u *Unpacker) records(m *peerpb.Records) ([]transfer.Record, error) {
 	return records, nil
 }
 
-func node(name string) (membership.NodeID, error) {
+func node(name []byte) (membership.NodeID, error) {
 	if len(name) == 0 || len(name) > maxNode {
 		return "", fmt.Errorf("parcel: a node's name is %d bytes long; it must have 1 to %d", len(name), maxNode)
 	}
 	return membership.NodeID(name), nil
 }
 
-func nodes(names []string) ([]membership.NodeID, error) {
+func nodes(names [][]byte) ([]membership.NodeID, error) {
 	if err := fit("absent", len(names), maxMembers); err != nil || len(names) == 0 {
 		return nil, err
 	}

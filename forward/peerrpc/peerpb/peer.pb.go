@@ -385,7 +385,7 @@ func (*Letter_BeatBack) isLetter_Message() {}
 // Records is what is known of members.
 type Records struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Nodes []string               `protobuf:"bytes,1,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	Nodes [][]byte               `protobuf:"bytes,1,rep,name=nodes,proto3" json:"nodes,omitempty"`
 	Boots []uint64               `protobuf:"fixed64,2,rep,packed,name=boots,proto3" json:"boots,omitempty"` // never left out
 	Seqs  []uint64               `protobuf:"varint,3,rep,packed,name=seqs,proto3" json:"seqs,omitempty"`
 	// 1 joining, 2 serving, 3 draining, 4 dead. A record with another is skipped.
@@ -426,7 +426,7 @@ func (*Records) Descriptor() ([]byte, []int) {
 	return file_peer_proto_rawDescGZIP(), []int{3}
 }
 
-func (x *Records) GetNodes() []string {
+func (x *Records) GetNodes() [][]byte {
 	if x != nil {
 		return x.Nodes
 	}
@@ -562,7 +562,7 @@ func (x *Chunks) GetTotalNames() []uint32 {
 type Views struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Records       *Records               `protobuf:"bytes,1,opt,name=records,proto3" json:"records,omitempty"`
-	Absent        []string               `protobuf:"bytes,2,rep,name=absent,proto3" json:"absent,omitempty"`
+	Absent        [][]byte               `protobuf:"bytes,2,rep,name=absent,proto3" json:"absent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -604,7 +604,7 @@ func (x *Views) GetRecords() *Records {
 	return nil
 }
 
-func (x *Views) GetAbsent() []string {
+func (x *Views) GetAbsent() [][]byte {
 	if x != nil {
 		return x.Absent
 	}
@@ -614,7 +614,7 @@ func (x *Views) GetAbsent() []string {
 type Acquire struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Records       *Records               `protobuf:"bytes,1,opt,name=records,proto3" json:"records,omitempty"`
-	Absent        []string               `protobuf:"bytes,2,rep,name=absent,proto3" json:"absent,omitempty"`
+	Absent        [][]byte               `protobuf:"bytes,2,rep,name=absent,proto3" json:"absent,omitempty"`
 	Partitions    []uint32               `protobuf:"varint,3,rep,packed,name=partitions,proto3" json:"partitions,omitempty"`
 	Attempts      []uint64               `protobuf:"fixed64,4,rep,packed,name=attempts,proto3" json:"attempts,omitempty"` // never left out
 	Pulls         []bool                 `protobuf:"varint,5,rep,packed,name=pulls,proto3" json:"pulls,omitempty"`
@@ -661,7 +661,7 @@ func (x *Acquire) GetRecords() *Records {
 	return nil
 }
 
-func (x *Acquire) GetAbsent() []string {
+func (x *Acquire) GetAbsent() [][]byte {
 	if x != nil {
 		return x.Absent
 	}
@@ -1233,7 +1233,7 @@ const file_peer_proto_rawDesc = "" +
 	"\x05rules\x18\x0f \x03(\fR\x05rulesB\t\n" +
 	"\amessage\"\x8d\x01\n" +
 	"\aRecords\x12\x14\n" +
-	"\x05nodes\x18\x01 \x03(\tR\x05nodes\x12\x14\n" +
+	"\x05nodes\x18\x01 \x03(\fR\x05nodes\x12\x14\n" +
 	"\x05boots\x18\x02 \x03(\x06R\x05boots\x12\x12\n" +
 	"\x04seqs\x18\x03 \x03(\x04R\x04seqs\x12\x16\n" +
 	"\x06states\x18\x04 \x03(\rR\x06states\x12\x16\n" +
@@ -1249,10 +1249,10 @@ const file_peer_proto_rawDesc = "" +
 	"totalNames\"U\n" +
 	"\x05Views\x124\n" +
 	"\arecords\x18\x01 \x01(\v2\x1a.ringlimit.peer.v1.RecordsR\arecords\x12\x16\n" +
-	"\x06absent\x18\x02 \x03(\tR\x06absent\"\xdb\x01\n" +
+	"\x06absent\x18\x02 \x03(\fR\x06absent\"\xdb\x01\n" +
 	"\aAcquire\x124\n" +
 	"\arecords\x18\x01 \x01(\v2\x1a.ringlimit.peer.v1.RecordsR\arecords\x12\x16\n" +
-	"\x06absent\x18\x02 \x03(\tR\x06absent\x12\x1e\n" +
+	"\x06absent\x18\x02 \x03(\fR\x06absent\x12\x1e\n" +
 	"\n" +
 	"partitions\x18\x03 \x03(\rR\n" +
 	"partitions\x12\x1a\n" +
