@@ -20,8 +20,7 @@ type check struct {
 	run      int   // its process
 	deadline int64
 	hinted   bool
-	absent   membership.NodeID // the owner, if it refused us
-	decided  int64             // when
+	decided  int64 // when
 	over     bool
 }
 
@@ -67,8 +66,7 @@ func (c *check) refused(by *node) {
 	if c.from.boots != c.run {
 		return
 	}
-	c.absent = by.id
-	c.from.refused(by)
+	c.from.refused(by) // it tells everybody
 	c.look()
 }
 
@@ -89,10 +87,6 @@ func (n *node) check(c *check) {
 	w := n.w
 	if w.now > c.deadline {
 		return // the caller has gone
-	}
-	if c.absent != "" {
-		n.core.Named(n.clock(), c.absent)
-		n.obey()
 	}
 	way, hint := n.core.Route(c.key.partition)
 	n.plan()
@@ -118,35 +112,45 @@ func (n *node) decide(c *check) {
 		n.reply(c, func() { c.over = true })
 		return
 	}
-	p := c.key.partition
-	ticket := n.core.Charge(n.clock(), p, c.key.id, 1, c.key.slack)
-	if ticket == 0 {
+	n.later(n.w.hesitation(), func() { n.charge(c) })
+}
+
+// charge enters the charge, as another goroutine than the core's does: anything
+// may have happened since the table decided.
+func (n *node) charge(c *check) {
+	n.unpaid[c] = true
+	waits, due := n.core.Charge(c.key.partition, c.key.id, 1, c.key.slack, c)
+	if !waits {
 		n.admit(c)
-	} else {
-		n.unpaid[debt{p, ticket}] = c
 	}
+	switch due {
+	case transfer.Now:
+		n.later(n.w.hesitation(), n.owe)
+	case transfer.Later:
+		n.later(transfer.CopyEvery, n.owe)
+	}
+}
+
+func (n *node) owe() {
+	n.core.Owe(n.clock())
 	n.obey()
 }
 
 // admit tells the caller. One whose deadline has passed has another answer.
 func (n *node) admit(c *check) {
+	if !n.unpaid[c] {
+		n.w.wrong("%s answers a check of %s twice", n.id, c.key.name)
+	}
+	delete(n.unpaid, c)
 	if n.w.now <= c.deadline {
 		c.key.admitted = append(c.key.admitted, c.decided+epoch)
 		n.reply(c, func() { c.over = true })
 	}
 }
 
-// debt names a reply that waits for its standby.
-type debt struct {
-	partition int
-	ticket    uint64
-}
-
 func (n *node) pay(a transfer.Pay) {
-	for _, ticket := range a.Tickets {
-		d := debt{a.Partition, ticket}
-		n.admit(n.unpaid[d])
-		delete(n.unpaid, d)
+	for _, r := range a.Replies {
+		n.admit(r.(*check))
 	}
 }
 

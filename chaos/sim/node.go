@@ -21,7 +21,7 @@ type node struct {
 	core    *transfer.Core
 	table   *owner.Table
 	waiting []*check
-	unpaid  map[debt]*check
+	unpaid  map[*check]bool // charged, and not told so yet
 	tickAt  int64
 	silence map[*node]silence
 }
@@ -45,7 +45,7 @@ func (n *node) start() {
 	n.w.boots++
 	n.boots++
 	n.w.rules[n] = n.w.bound.rules // it reads the latest
-	n.up, n.waiting, n.asleep, n.silence, n.unpaid = true, nil, nil, map[*node]silence{}, map[debt]*check{}
+	n.up, n.waiting, n.asleep, n.silence, n.unpaid = true, nil, nil, map[*node]silence{}, map[*check]bool{}
 	n.table = owner.NewTable(owner.Config{Partitions: n.w.cfg.Partitions, Now: n.clock})
 	n.core = transfer.New(transfer.Config{
 		Self:       transfer.Record{ID: n.id, Boot: n.w.boots, Seq: 1, State: membership.Joining, Owner: true},
@@ -67,6 +67,20 @@ func (n *node) run(f func()) {
 	default:
 		f()
 	}
+}
+
+// later does something in the process that runs now, if it still does then.
+func (n *node) later(d int64, f func()) {
+	if d == 0 {
+		f()
+		return
+	}
+	run := n.boots
+	n.w.after(d, func() {
+		if n.boots == run {
+			n.run(f)
+		}
+	})
 }
 
 func (n *node) resume() {

@@ -116,6 +116,14 @@ func (w *world) runUntil(at int64) {
 // between draws a length of time.
 func (w *world) between(low, high int64) int64 { return low + w.rand.Int64N(high-low+1) }
 
+// hesitation is how long a goroutine does not get on: mostly not at all.
+func (w *world) hesitation() int64 {
+	if w.calm() || !w.chance(20) {
+		return 0
+	}
+	return w.between(0, 3*ms)
+}
+
 func (w *world) chance(percent float64) bool { return w.rand.Float64()*100 < percent }
 
 // note adds to the run's hash, and to a transcript.

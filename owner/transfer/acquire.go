@@ -180,6 +180,9 @@ func (r *round) ready(s *source) bool {
 // connections or runs no longer, or it is dead by gossip and silent.
 func (c *Core) over(s *source) bool {
 	m := c.view.find(s.node)
+	if m == nil {
+		return true // dead for so long that it is forgotten
+	}
 	if m.Boot != s.boot {
 		// The next run has nothing, and says so.
 		*s = source{node: m.ID, boot: m.Boot, heard: c.now, again: c.now}
@@ -247,7 +250,7 @@ func (c *Core) takeChunk(part *Part, s *source) {
 	case part.Release != s.release || part.From != s.from:
 		return
 	}
-	c.take(part.Partition, part.Chunk.Entries)
+	c.take(part.Partition, &part.Chunk)
 	s.status, s.heard, s.again = part.Status, c.now, c.now
 	s.from = part.Chunk.Next
 	if !part.Chunk.More {

@@ -17,29 +17,37 @@ type Config struct {
 	Chunk int // counters in a message
 }
 
-// Core is the state machine of one node. It is not safe for concurrent use.
+// Core is the state machine of one node. But for Charge it is not safe for
+// concurrent use.
 // Every method that is told the time is an event; after it, Actions says what
 // to do and Next when to call Tick. Time is in nanoseconds and never runs back.
 type Core struct {
-	cfg     Config
-	now     int64
-	view    view
-	parts   []partition
-	rounds  []int                     // partitions that have a round, ascending
-	pulling map[membership.NodeID]int // partitions that a node is sending us
-	attempt uint64
-	number  uint64 // of the latest frozen copy
+	cfg      Config
+	now      int64
+	view     view
+	parts    []partition
+	accounts []account // of the same partitions: what deciding goroutines reach
+	owing    owing
+	rounds   []int                     // partitions that have a round, ascending
+	pulling  map[membership.NodeID]int // partitions that a node is sending us
+	attempt  uint64
+	number   uint64 // of the latest frozen copy
 
-	actions []Action
-	asks    outgoing[Ask]
-	acks    outgoing[Release]
-	nacks   outgoing[Release]
-	copies  outgoing[Copy]
-	streams uint64 // of copies, so far
-	wake    int64  // see Next
-	nudgeAt int64
-	moved   bool // the records changed since the last review
-	came    bool // and somebody came who must be asked
+	actions          []Action
+	asks             outgoing[Ask]
+	acks             outgoing[Release]
+	nacks            outgoing[Release]
+	copies           outgoing[Copy]
+	streams          uint64                    // of copies, so far
+	owed             []int                     // the buffer of Owe
+	unacked, chasing []int                     // partitions whose standby owes an acknowledgement; a buffer
+	sowing           map[membership.NodeID]int // seeds that a node is being given
+	unsown           []int                     // partitions whose seed waits for its turn
+	turn             bool                      // which may have come
+	wake             int64                     // see Next
+	nudgeAt          int64
+	moved            bool // the records changed since the last review
+	came             bool // and somebody came who must be asked
 
 	fence fence
 
@@ -96,7 +104,11 @@ func (Complain) action() {}
 
 // New makes the core of a node that knows only itself and holds nothing.
 func New(cfg Config, now int64) *Core {
-	c := &Core{cfg: cfg, now: now, parts: make([]partition, cfg.Partitions), wake: now, pulling: map[membership.NodeID]int{}}
+	c := &Core{
+		cfg: cfg, now: now, wake: now,
+		parts: make([]partition, cfg.Partitions), accounts: make([]account, cfg.Partitions),
+		pulling: map[membership.NodeID]int{}, sowing: map[membership.NodeID]int{},
+	}
 	c.fence.ticked, c.fence.contact = now, now
 	c.view.put(cfg.Self, now)
 	c.moved = true
@@ -118,7 +130,7 @@ func (c *Core) Next() int64 { return c.wake }
 func (c *Core) Self() Record { return c.me().Record }
 
 // Records is what this node knows of the members; nobody may change it.
-func (c *Core) Records() []Record { return c.view.snapshot() }
+func (c *Core) Records() []Record { return c.view.snapshot(c.now) }
 
 // Ring is the ring of the members as this node sees them.
 func (c *Core) Ring() *ring.Ring { return c.view.ring }
@@ -153,22 +165,51 @@ func (c *Core) Become(now int64, s membership.State) {
 }
 
 // Refused is the event that a node's process refused a connection: it is gone.
+// The others are told, so that its heirs need not wait for the gossip.
 func (c *Core) Refused(now int64, id membership.NodeID) {
 	c.at(now)
 	if m := c.view.find(id); m != nil && id != c.cfg.Self.ID {
-		c.moved = c.moved || !m.gone(now)
+		if !m.gone(now) {
+			c.moved = true
+			c.tell(id)
+		}
 		m.refused = now + absence
 	}
 	c.settle()
 }
 
-// Named is the event that a caller comes to us because it was refused by the
-// owner of its partition. We try ourselves before we believe it.
+// tell says to everybody whose process has refused us.
+func (c *Core) tell(absent membership.NodeID) {
+	for i := range c.view.members {
+		if m := &c.view.members[i]; m.ID != absent && m.ID != c.cfg.Self.ID && !m.gone(c.now) {
+			c.send(m.ID, &Views{Records: c.view.snapshot(c.now), Absent: []membership.NodeID{absent}})
+		}
+	}
+}
+
+// Named is the event that others were refused by a node. We try ourselves before
+// we believe it: a firewall may be between the two and not between it and us.
 func (c *Core) Named(now int64, id membership.NodeID) {
 	c.at(now)
-	if m := c.view.find(id); m != nil && !m.gone(now) && id != c.cfg.Self.ID {
-		c.do(Dial{id})
+	c.named(id)
+}
+
+func (c *Core) named(ids ...membership.NodeID) {
+	for _, id := range ids {
+		if m := c.view.find(id); m != nil && !m.gone(c.now) && id != c.cfg.Self.ID {
+			c.do(Dial{id})
+		}
 	}
+}
+
+// Suspended is the event that the machine stood still, clock and all. What
+// others did meanwhile is not known.
+func (c *Core) Suspended(now int64) {
+	c.at(now)
+	if !c.fence.closed {
+		c.close()
+	}
+	c.settle()
 }
 
 // Tick is the event that time has passed.
@@ -176,7 +217,8 @@ func (c *Core) Tick(now int64) {
 	c.at(now)
 	c.wake = neverThis
 	c.beat()
-	c.moved = c.moved || c.returned()
+	c.moved = c.returned() || c.moved
+	c.forget()
 	if c.heldUntil != 0 && now >= c.heldUntil {
 		c.Become(now, membership.Serving)
 	}
@@ -210,6 +252,7 @@ func (c *Core) Receive(now int64, from membership.NodeID, boot membership.BootID
 		c.drop(from, m)
 	case *Views:
 		c.learn(m.Records)
+		c.named(m.Absent...)
 	case *Acquire:
 		c.learn(m.Records)
 		c.settle()
@@ -236,8 +279,11 @@ func (c *Core) learn(records []Record) {
 		m := c.view.find(r.ID)
 		switch {
 		case m != nil && !r.newer(m.Record):
+			m.age(r, c.now)
 		case r.ID == c.cfg.Self.ID:
 			c.contradict(r)
+		case m == nil && r.State == Dead && r.Age >= strangers:
+			// whoever forgets it a little later must not remind us
 		default:
 			c.came = c.view.put(r, c.now) || c.came
 			c.moved = true
@@ -302,6 +348,9 @@ func (c *Core) settle() {
 			c.review(p)
 		}
 		c.advance()
+	}
+	if c.turn {
+		c.seedNext()
 	}
 	c.flush()
 }

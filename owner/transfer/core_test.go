@@ -230,8 +230,8 @@ func TestASilentStandbyIsReplaced(t *testing.T) {
 	p.deny("b")
 	p.deny("c")
 	i := owned(t, "a", "b", "c")[0]
-	first := p.parts[i].replica.to
-	for !p.parts[i].replica.seeded {
+	first := p.Partition(i).Standby
+	for !p.Partition(i).Seeded {
 		for _, m := range said[*Replicate](p, first) {
 			back := &Replicated{}
 			for _, c := range m.Copies {
@@ -240,19 +240,20 @@ func TestASilentStandbyIsReplaced(t *testing.T) {
 			p.hear(first, back)
 		}
 	}
-	ticket := p.Charge(p.now, i, owner.ID{Lo: 1}, 1, 0)
+	waits, due := p.Charge(i, owner.ID{Lo: 1}, 1, 0, "reply")
 	paid := func() bool {
 		return slices.ContainsFunc(p.wants, func(a Action) bool {
 			pay, ok := a.(Pay)
-			return ok && pay.Partition == i && slices.Contains(pay.Tickets, ticket)
+			return ok && slices.Contains(pay.Replies, Reply("reply"))
 		})
 	}
+	p.Owe(p.now)
 	p.pass(35 * time.Millisecond)
-	if ticket == 0 || paid() {
-		t.Fatalf("ticket %d is paid without a copy", ticket)
+	if !waits || due != Now || paid() {
+		t.Fatalf("waits %v, due %v, paid %v without a copy", waits, due, paid())
 	}
 	p.pass(10 * time.Millisecond)
-	if second := p.parts[i].replica.to; !paid() || second == first || second == "" {
+	if second := p.Partition(i).Standby; !paid() || second == first || second == "" {
 		t.Errorf("paid: %v; the standby was %s and is %q", paid(), first, second)
 	}
 }

@@ -114,7 +114,7 @@ func (c *Core) ask() {
 }
 
 func (c *Core) beaten(from membership.NodeID, m *Beat) {
-	c.send(from, &BeatBack{m.At, c.view.snapshot()})
+	c.send(from, &BeatBack{m.At, c.view.snapshot(c.now)})
 }
 
 func (c *Core) beatBack(m *BeatBack) {

@@ -18,7 +18,7 @@ func (c *Core) nudge() {
 		}
 	}
 	for _, l := range out.take() {
-		c.send(l.to, &Nudge{Records: c.view.snapshot(), Releases: l.items})
+		c.send(l.to, &Nudge{Records: c.view.snapshot(c.now), Releases: l.items})
 		c.nudgeAt = c.now + nudgeEvery
 		c.arm(c.nudgeAt)
 	}
@@ -47,7 +47,7 @@ func (c *Core) nudgeCopies() {
 		}
 	}
 	for _, l := range out.take() {
-		c.send(l.to, &Nudge{Records: c.view.snapshot(), Copies: l.items})
+		c.send(l.to, &Nudge{Records: c.view.snapshot(c.now), Copies: l.items})
 		c.nudgeAt = c.now + nudgeEvery
 		c.arm(c.nudgeAt)
 	}
@@ -78,6 +78,6 @@ func (c *Core) nudged(from membership.NodeID, boot membership.BootID, m *Nudge) 
 		}
 	}
 	if strange { // it believes that we own what we do not
-		c.send(from, &Views{Records: c.view.snapshot()})
+		c.send(from, &Views{Records: c.view.snapshot(c.now)})
 	}
 }

@@ -43,19 +43,32 @@ func (c *Core) flush() {
 		c.sendCopies(l.to, l.items)
 	}
 	for _, l := range c.asks.take() {
-		c.send(l.to, &Acquire{c.view.snapshot(), c.absent(), l.items})
+		c.send(l.to, &Acquire{c.view.snapshot(c.now), c.absent(), l.items})
 	}
 }
 
-// sendCopies keeps messages to about one chunk of counters each.
 func (c *Core) sendCopies(to membership.NodeID, copies []Copy) {
-	for n, size := 0, 0; len(copies) > 0; n, size = 0, 0 {
-		for n < len(copies) && (n == 0 || size+len(copies[n].Chunk.Entries) <= c.cfg.Chunk) {
-			size += len(copies[n].Chunk.Entries)
+	fill(copies, c.cfg.Chunk, func(k *Copy) int { return len(k.Chunk.Entries) }, func(some []Copy) {
+		c.send(to, &Replicate{some})
+	})
+}
+
+func (c *Core) sendParts(to membership.NodeID, parts []Part) {
+	fill(parts, c.cfg.Chunk, func(p *Part) int { return len(p.Chunk.Entries) }, func(some []Part) {
+		c.send(to, &Answers{c.view.snapshot(c.now), some})
+	})
+}
+
+// fill cuts items into messages of about so many counters each.
+func fill[T any](items []T, most int, size func(*T) int, send func([]T)) {
+	for len(items) > 0 {
+		n, sum := 1, size(&items[0])
+		for n < len(items) && sum+size(&items[n]) <= most {
+			sum += size(&items[n])
 			n++
 		}
-		c.send(to, &Replicate{copies[:n:n]})
-		copies = copies[n:]
+		send(items[:n:n])
+		items = items[n:]
 	}
 }
 

@@ -16,16 +16,14 @@ type gift struct {
 // asked answers an Acquire. The asker's records are merged already: only so do
 // both agree on who owns a partition.
 func (c *Core) asked(from membership.NodeID, boot membership.BootID, m *Acquire) {
-	for _, id := range m.Absent {
-		c.Named(c.now, id)
-	}
-	answers := &Answers{Records: c.view.snapshot()}
+	c.named(m.Absent...)
+	var parts []Part
 	for _, a := range m.Asks {
 		if a.Partition >= 0 && a.Partition < len(c.parts) {
-			answers.Parts = append(answers.Parts, c.answer(from, boot, a))
+			parts = append(parts, c.answer(from, boot, a))
 		}
 	}
-	c.send(from, answers)
+	c.sendParts(from, parts)
 }
 
 func (c *Core) answer(from membership.NodeID, boot membership.BootID, a Ask) Part {

@@ -15,6 +15,11 @@ type Store interface {
 	// most restrictive of two states wins. Its error says which of them no
 	// honest node sends; the others are merged.
 	Import(partition int, now int64, entries []owner.Entry) error
+	// Size is how many counters a partition has, and of how many bytes their
+	// names are.
+	Size(partition int) (counters, names int)
+	// Expect makes room for so many counters more that Import is about to bring.
+	Expect(partition int, counters, names int)
 }
 
 // Chunk is some of a partition's counters.
@@ -29,13 +34,22 @@ type Chunk struct {
 
 func (c *Core) export(p int, from owner.Cursor) Chunk {
 	entries, next, done := c.cfg.Store.Export(p, c.now, from, c.cfg.Chunk)
-	return Chunk{Entries: entries, Next: next, More: !done}
+	chunk := Chunk{Entries: entries, Next: next, More: !done}
+	if from == 0 {
+		chunk.Counters, chunk.Names = c.cfg.Store.Size(p)
+	}
+	return chunk
 }
 
 // take merges counters that came. What is unusable in them does not keep the
 // rest from coming; nobody is worse off than if it had been lost.
-func (c *Core) take(p int, entries []owner.Entry) {
-	if err := c.cfg.Store.Import(p, c.now, entries); err != nil {
+func (c *Core) take(p int, chunk *Chunk) {
+	if chunk.Counters > 0 {
+		// Mostly they are those that are here already, as a copy.
+		counters, names := c.cfg.Store.Size(p)
+		c.cfg.Store.Expect(p, chunk.Counters-counters, chunk.Names-names)
+	}
+	if err := c.cfg.Store.Import(p, c.now, chunk.Entries); err != nil {
 		c.do(Complain{p, err})
 	}
 }

@@ -29,7 +29,7 @@ const (
 // member is a record and what this node alone knows of the member.
 type member struct {
 	Record
-	died    int64 // when we heard that it is dead
+	died    int64 // when it died, as far as we can tell
 	refused int64 // its process is gone, until then; see Core.Refused
 	mute    int64 // it is no standby, until then
 }
@@ -41,8 +41,10 @@ func (m *member) gone(now int64) bool { return m.State == Dead || now < m.refuse
 type view struct {
 	members []member // sorted by ID
 	records []Record // the same, to be sent; replaced as a whole
+	written int64    // when
 	ring    *ring.Ring
 	owners  []membership.NodeID // what ring was made of
+	heirs   *ring.Ring          // without this node and those that are mute; nil when yet to be made
 }
 
 func (v *view) find(id membership.NodeID) *member {
@@ -69,25 +71,17 @@ func (v *view) put(r Record, now int64) (came bool) {
 	if m.Boot != r.Boot {
 		m.refused, m.mute = 0, 0 // another process
 	}
-	if m.Record = r; r.State == Dead {
-		m.died = now
+	if r.State == Dead {
+		m.died = r.died(now)
 	}
+	m.Record, m.Age = r, 0
 	v.records = nil
 	return came
 }
 
-// snapshot is the records to send. Nobody changes them.
-func (v *view) snapshot() []Record {
-	if v.records == nil {
-		for i := range v.members {
-			v.records = append(v.records, v.members[i].Record)
-		}
-	}
-	return v.records
-}
-
 // rebuild brings the ring up to date and reports whether it changed.
 func (v *view) rebuild(make func([]membership.NodeID) *ring.Ring, now int64) bool {
+	v.heirs = nil
 	var ids []membership.NodeID
 	for i := range v.members {
 		if m := &v.members[i]; m.owns() && !m.gone(now) {
