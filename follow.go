@@ -77,11 +77,13 @@ func (n *Node) owned(v membership.View) []bool {
 	return owned
 }
 
-// peerIn finds the way to the members of v. The nodes of the ring are members,
-// so there is one for each.
+// peerIn finds the way to the members of v.
 func (n *Node) peerIn(v membership.View) func(membership.NodeID) forward.Peer {
 	return func(id membership.NodeID) forward.Peer {
-		m, _ := v.Find(id)
+		m, ok := v.Find(id)
+		if !ok {
+			return nil
+		}
 		return n.pool.Peer(m)
 	}
 }

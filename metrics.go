@@ -18,6 +18,7 @@ type metrics struct {
 	duration prometheus.Histogram
 	failures *prometheus.CounterVec
 	fallback prometheus.Gauge
+	strange  prometheus.Counter
 	gauges   []prometheus.Collector
 
 	registered []prometheus.Collector
@@ -52,6 +53,10 @@ func newMetrics(n *Node) *metrics {
 		fallback: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "ringlimit_fallback_active",
 			Help: "1 while checks are answered by on_failure because an owner cannot be asked.",
+		}),
+		strange: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "ringlimit_ring_mismatches_total",
+			Help: "Answers of nodes that did not hold the counter and whose ring was another than this node's.",
 		}),
 		gauges: n.gauges(),
 	}
@@ -94,7 +99,7 @@ func (m *metrics) register(r prometheus.Registerer) error {
 		return nil
 	}
 	m.registerer = r
-	for _, c := range append([]prometheus.Collector{m.vec, m.duration, m.failures, m.fallback}, m.gauges...) {
+	for _, c := range append([]prometheus.Collector{m.vec, m.duration, m.failures, m.fallback, m.strange}, m.gauges...) {
 		if err := r.Register(c); err != nil {
 			return errors.Join(errors.New("metrics: another node uses this registerer; wrap it with a label"), err)
 		}
@@ -134,6 +139,9 @@ func (m *metrics) FallbackActive(active bool) {
 		m.fallback.Set(0)
 	}
 }
+
+// RingMismatch counts a node that sees another ring; see forward.Observer.
+func (m *metrics) RingMismatch() { m.strange.Inc() }
 
 // Forwarded times a check that another node decided; see forward.Observer.
 func (m *metrics) Forwarded(took time.Duration) { m.duration.Observe(took.Seconds()) }

@@ -27,9 +27,15 @@ var (
 	// ErrAbsent means that there is no process at the other end, and that the
 	// check was not sent: another node may be asked.
 	ErrAbsent = errors.New("the counter's owner is gone")
-	// ErrNoOwner means that the ring has no members.
+	// ErrNoOwner means that the ring has no members: the check was not sent.
 	ErrNoOwner = errors.New("no node owns counters")
 )
+
+// uncounted says whether nobody has counted the call, and somebody else may hold
+// its counter, or the same node a moment later.
+func uncounted(err error) bool {
+	return errors.Is(err, owner.ErrNotHolder) || errors.Is(err, ErrAbsent) || errors.Is(err, ErrNoOwner)
+}
 
 // Reason is an error in one word, for a metric's label.
 func Reason(err error) string {

@@ -21,7 +21,7 @@ const maxShares = 1 << 10
 // Its counters live on between outages: an owner that comes and goes must not
 // give out a fresh share each time.
 type fallback struct {
-	table    Local
+	table    Fallback
 	capacity int64 // checks a second of the whole cluster
 
 	mu     sync.Mutex
@@ -31,7 +31,7 @@ type fallback struct {
 	level  limit.State // of bucket
 }
 
-func newFallback(table Local, capacity int64) *fallback {
+func newFallback(table Fallback, capacity int64) *fallback {
 	if capacity <= 0 {
 		capacity = DefaultFallbackCapacity
 	}

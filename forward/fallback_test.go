@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -174,7 +175,7 @@ func TestFallbackWithoutRoom(t *testing.T) {
 // The owner, this very node, has no room for a new counter: on_failure.
 func TestOwnTableFull(t *testing.T) {
 	f := newFixture(t, func(c *Config) {
-		c.Local = full{}
+		c.Local = localFunc(func(context.Context, int64, int64, *owner.Call, *limit.Verdict) error { return owner.ErrFull })
 	})
 	f.publish(t, nil)
 	v := f.take(t, f.nameOf(t, self), tokens(t, 10), 1)

@@ -2,12 +2,14 @@
 // policy without sockets: whom to ask, for how long, and what to answer when
 // nobody can be asked.
 //
-//	ours       the owner's table decides
+//	ours       decided here
 //	not ours   the deny cache, then the owner, one hop away
+//	elsewhere  while a counter changes hands: a hint is followed, then the search begins anew
 //	otherwise  the rule's on_failure: this node's share of the limit, allow, deny
 //
-// A check is sent at most once to a node that may have counted it. The only
-// answer after which it is sent again is "not mine", for then it was not.
+// A check is sent at most once to a node that may have counted it. It is sent
+// again only after an answer that says that it was not: "not mine", or no process
+// at the other end.
 package forward
 
 import (
@@ -18,9 +20,19 @@ import (
 	"github.com/ringlimit/ringlimit/owner"
 )
 
-// Local decides for the counters that this node holds: an *owner.Table. Its
-// errors are owner.ErrNotHolder and owner.ErrFull.
+// Local decides for the counters that this node holds: an *owner/driver.Driver.
 type Local interface {
+	// Decide answers as of now. It waits while the counter is changing hands or
+	// its charge needs a copy first, until the deadline or the end of ctx. Both
+	// times are in Unix nanoseconds of this node's clock. The error is an
+	// owner.ErrNotHolder, such as a *transfer.NotMine with a hint, or
+	// owner.ErrFull: then the call was not counted; or context.DeadlineExceeded
+	// or the context's: then it may have been.
+	Decide(ctx context.Context, now, deadline int64, c *owner.Call, v *limit.Verdict) error
+}
+
+// Fallback counts for on_failure: an *owner.Table that holds its one partition.
+type Fallback interface {
 	Decide(now int64, c *owner.Call, v *limit.Verdict) error
 }
 
@@ -43,4 +55,8 @@ type Observer interface {
 	FallbackActive(active bool)
 	// Forwarded times a check that another node has decided.
 	Forwarded(took time.Duration)
+	// RingMismatch counts an answer of a node that does not hold the counter and
+	// whose ring is another than the one by which it was asked. Without a change
+	// of members it should cease within seconds.
+	RingMismatch()
 }

@@ -62,6 +62,20 @@ func table(partitions int, now func() int64) *owner.Table {
 	return t
 }
 
+// tableLocal is a table that never lets anybody wait.
+type tableLocal struct{ *owner.Table }
+
+func (l tableLocal) Decide(_ context.Context, now, _ int64, c *owner.Call, v *limit.Verdict) error {
+	return l.Table.Decide(now, c, v)
+}
+
+// localFunc is a Local that is a function.
+type localFunc func(ctx context.Context, now, deadline int64, c *owner.Call, v *limit.Verdict) error
+
+func (f localFunc) Decide(ctx context.Context, now, deadline int64, c *owner.Call, v *limit.Verdict) error {
+	return f(ctx, now, deadline, c, v)
+}
+
 // peerFunc is a peer that is a function.
 type peerFunc func(ctx context.Context, c *owner.Call, deadline int64) (limit.Verdict, error)
 
@@ -75,6 +89,7 @@ type witness struct {
 	reasons map[string]int
 	active  []bool
 	hops    []time.Duration
+	strange int // answers with another ring's fingerprint
 }
 
 func (w *witness) ForwardFailed(reason string) {
@@ -90,6 +105,12 @@ func (w *witness) Forwarded(took time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.hops = append(w.hops, took)
+}
+
+func (w *witness) RingMismatch() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.strange++
 }
 
 func (w *witness) FallbackActive(active bool) {
@@ -136,7 +157,7 @@ func newFixture(t testing.TB, change func(*Config)) *fixture {
 	t.Helper()
 	f := &fixture{local: table(params.Partitions, wall), witness: &witness{}, logs: &safeBuffer{}}
 	cfg := Config{
-		Self: self, Local: f.local, Fallback: table(1, wall), Seed: 1, Now: wall,
+		Self: self, Local: tableLocal{f.local}, Fallback: table(1, wall), Seed: 1, Now: wall,
 		Observer: f.witness, Logger: slog.New(slog.NewTextHandler(f.logs, nil)),
 	}
 	if change != nil {

@@ -19,8 +19,8 @@ const DefaultDeadline = 50 * time.Millisecond
 // Config is what a Router needs. Fields without a default are required.
 type Config struct {
 	Self     membership.NodeID
-	Local    Local // the counters this node owns
-	Fallback Local // those it keeps while it cannot ask: partition 0 always holds
+	Local    Local    // the counters that this node holds
+	Fallback Fallback // those it keeps while it cannot ask: partition 0 always holds
 	Seed     owner.Seed
 	Now      func() int64 // Unix nanoseconds
 	// Deadline is how long a check may take, from the call of Decide to
@@ -58,14 +58,15 @@ func NewRouter(cfg Config) *Router {
 		fallback: newFallback(cfg.Fallback, cfg.FallbackCapacity),
 		outage:   &outage{observer: cfg.Observer, log: cfg.Logger},
 	}
-	r.routes.Store(&routes{self: none}) // so far nobody owns anything
+	r.routes.Store(&routes{self: none}) // so far nobody owns anything, and nobody is asked
 	return r
 }
 
 // Publish replaces the ring. Checks under way see the new one when they look
-// again. self is which of the ring's nodes this one is; a name that the ring does
-// not have, or an empty one, says that it is none of them. Publish asks peer for
-// the way to each of the others.
+// again. self is this node's name: the ring may lack it, and this node may still
+// hold what it is giving away. It is empty when a later process has the name. peer
+// is the way to another node, of the ring or, later on, of a hint; nil when there
+// is no way that this node knows of. It must be safe for concurrent use and quick.
 func (r *Router) Publish(rg *ring.Ring, self membership.NodeID, peer func(membership.NodeID) Peer) {
 	r.routes.Store(newRoutes(rg, self, peer))
 }
@@ -116,29 +117,27 @@ func (r *Router) decide(ctx context.Context, c *owner.Call, v *limit.Verdict) (e
 	switch c.Partition, to = t.locate(c.ID.Hi); {
 	case to == none:
 	case to == t.self:
-		err = r.cfg.Local.Decide(now, c, v)
+		// The context ends the wait by itself: its deadline is not worth a look.
+		err = r.cfg.Local.Decide(ctx, now, now+int64(r.cfg.Deadline), c, v)
 		if err == nil {
 			r.outage.answered(now)
 			v.Source = limit.SourceOwner
 			return nil
-		}
-		if !errors.Is(err, owner.ErrNotHolder) { // it would say the same again
-			*v, err = r.fail(now, c, r.cfg.Self, err)
-			return err
 		}
 	case c.Mode == limit.Take:
 		if r.denied.find(now, c, v) {
 			return nil
 		}
 	}
-	*v, err = r.forward(ctx, now, c)
+	*v, err = r.forward(ctx, now, t, c, err)
 	return err
 }
 
-// forward asks until somebody decides, or the time is up.
-func (r *Router) forward(ctx context.Context, now int64, c *owner.Call) (limit.Verdict, error) {
-	s := search{router: r, deadline: r.deadline(ctx, now)}
-	v, err := s.run(ctx, c)
+// forward asks until somebody decides, or the time is up. ours is what this node
+// has answered as the owner by t; nil when it is not.
+func (r *Router) forward(ctx context.Context, now int64, t *routes, c *owner.Call, ours error) (limit.Verdict, error) {
+	s := search{router: r, deadline: r.deadline(ctx, now), asked: r.cfg.Self, here: true}
+	v, err := s.run(ctx, t, c, ours)
 	if c.Mode == limit.Refund {
 		r.denied.forget(r.cfg.Now(), c.ID) // after an error too: it may have been given back
 	}
@@ -161,11 +160,11 @@ func (r *Router) forward(ctx context.Context, now int64, c *owner.Call) (limit.V
 
 // deadline is when the call has to be answered, in Unix nanoseconds.
 func (r *Router) deadline(ctx context.Context, now int64) int64 {
-	left := r.cfg.Deadline
+	deadline := now + int64(r.cfg.Deadline)
 	if d, ok := ctx.Deadline(); ok {
-		left = min(left, time.Until(d))
+		deadline = min(deadline, r.cfg.Now()+int64(time.Until(d)))
 	}
-	return now + int64(left)
+	return deadline
 }
 
 // fail answers a charge that no owner has decided.

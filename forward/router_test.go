@@ -215,21 +215,42 @@ func TestDeadlinePassedIsNotSent(t *testing.T) {
 }
 
 func TestWithoutOwners(t *testing.T) {
-	f := newFixture(t, nil)
-	rule := tokens(t, 10)
-	if v := f.take(t, []byte("k"), rule, 1); v.Source != limit.SourceFallback || v.Limit != 10 {
-		t.Errorf("before the first ring: %+v", v)
-	}
-	f.Publish(ringOf(t), self, nil)
-	if v := f.take(t, []byte("k"), rule, 1); v.Source != limit.SourceFallback || v.Remaining != 8 {
-		t.Errorf("in an empty ring: %+v", v)
-	}
-	if _, _, ok := f.Locate([]byte("k")); ok {
-		t.Error("somebody owns a counter of an empty ring")
-	}
-	if id, _ := f.OwnerOf(0); id != "" {
-		t.Errorf("%q owns a partition of an empty ring", id)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		rule := tokens(t, 10)
+		if v := f.take(t, []byte("k"), rule, 1); v.Source != limit.SourceFallback || v.Limit != 10 {
+			t.Errorf("before the first ring: %+v", v)
+		}
+		f.Publish(ringOf(t), self, nil)
+		if v := f.take(t, []byte("k"), rule, 1); v.Source != limit.SourceFallback || v.Remaining != 8 {
+			t.Errorf("in an empty ring: %+v", v)
+		}
+		if _, _, ok := f.Locate([]byte("k")); ok {
+			t.Error("somebody owns a counter of an empty ring")
+		}
+		if id, _ := f.OwnerOf(0); id != "" {
+			t.Errorf("%q owns a partition of an empty ring", id)
+		}
+		if got := f.witness.told(); got != "map[no_owner:2] [true]" {
+			t.Errorf("observer was told %s", got)
+		}
+	})
+}
+
+// A cluster that is just starting has no owners for a moment.
+func TestTheFirstOwnerIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		time.AfterFunc(12*time.Millisecond, func() { f.publish(t, nil) })
+		start := time.Now()
+		v := f.take(t, []byte("k"), tokens(t, 10), 1)
+		if v.Source != limit.SourceOwner || time.Since(start) != 15*time.Millisecond {
+			t.Errorf("verdict %+v after %v", v, time.Since(start))
+		}
+		if got := f.witness.told(); got != "map[] []" {
+			t.Errorf("observer was told %s", got)
+		}
+	})
 }
 
 // An outage is told once when it starts and once when it is over.
@@ -311,7 +332,7 @@ func TestLaterProcessOfOurNameIsAnotherNode(t *testing.T) {
 // fullTable has no room for a counter.
 type fullTable struct{ asked int }
 
-func (l *fullTable) Decide(int64, *owner.Call, *limit.Verdict) error {
+func (l *fullTable) Decide(context.Context, int64, int64, *owner.Call, *limit.Verdict) error {
 	l.asked++
 	return owner.ErrFull
 }

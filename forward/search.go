@@ -20,81 +20,82 @@ const lookAgain = 5 * time.Millisecond
 type search struct {
 	router   *Router
 	deadline int64
-	hinted   bool              // a hint was followed
-	asked    membership.NodeID // the last node asked
+	asked    membership.NodeID // the last node asked; empty while nobody owns anything
 	here     bool              // it is this very process
 }
 
-// run follows one hint, then waits and looks again, for as long as nobody has
-// counted the call and there is time.
-func (s *search) run(ctx context.Context, c *owner.Call) (limit.Verdict, error) {
+// run looks by t, then waits and looks again, for as long as nobody has counted
+// the call and there is time. ours is what this node, being the owner by t, has
+// answered already; nil when it is not.
+func (s *search) run(ctx context.Context, t *routes, c *owner.Call, ours error) (limit.Verdict, error) {
 	for {
-		// The ring may have been replaced meanwhile: ownership is looked up anew.
-		t := s.router.routes.Load()
-		v, err := s.round(ctx, t, c)
-		if !errors.Is(err, owner.ErrNotHolder) {
+		v, err := s.look(ctx, t, c, ours)
+		if !uncounted(err) {
 			return v, err
 		}
-		if s.router.routes.Load() != t {
-			continue
-		}
-		if err := s.wait(ctx, err); err != nil {
+		// The ring may be replaced meanwhile: ownership is looked up anew.
+		if t, err = s.again(ctx, t, err); err != nil {
 			return limit.Verdict{}, err
 		}
+		ours = nil
 	}
 }
 
-// round asks the owner, and the node it hints at.
-func (s *search) round(ctx context.Context, t *routes, c *owner.Call) (limit.Verdict, error) {
-	var to int
-	if c.Partition, to = t.locate(c.ID.Hi); to == none {
-		return limit.Verdict{}, ErrNoOwner
+// look asks the owner, unless it has answered, and the node that it hints at.
+func (s *search) look(ctx context.Context, t *routes, c *owner.Call, answered error) (v limit.Verdict, err error) {
+	if err = answered; err == nil {
+		var to int
+		if c.Partition, to = t.locate(c.ID.Hi); to == none {
+			s.asked, s.here = "", false
+			return v, ErrNoOwner
+		}
+		v, err = s.ask(ctx, t, t.ring.Nodes()[to], t.peers[to], c)
 	}
-	v, err := s.ask(ctx, t, to, c)
-	if err == nil || s.hinted {
+	elsewhere, ok := errors.AsType[*transfer.NotMine](err)
+	if !ok || elsewhere.Hint == "" || elsewhere.Hint == s.asked {
 		return v, err
 	}
-	hint := t.index(hintOf(err))
-	if hint == none || hint == to {
-		return v, err
-	}
-	s.hinted = true
-	return s.ask(ctx, t, hint, c)
+	return s.ask(ctx, t, elsewhere.Hint, t.way(elsewhere.Hint), c)
 }
 
-// hintOf is the node that a NotMine names, or "".
-func hintOf(err error) membership.NodeID {
-	if elsewhere, ok := errors.AsType[*transfer.NotMine](err); ok {
-		return elsewhere.Hint
-	}
-	return ""
-}
-
-func (s *search) ask(ctx context.Context, t *routes, to int, c *owner.Call) (limit.Verdict, error) {
-	s.asked, s.here = t.ring.Nodes()[to], to == t.self
+// ask lets one node decide.
+func (s *search) ask(ctx context.Context, t *routes, id membership.NodeID, way Peer, c *owner.Call) (limit.Verdict, error) {
+	s.asked, s.here = id, id == t.id
 	now := s.router.cfg.Now()
 	switch {
-	case s.here:
-		var v limit.Verdict
-		err := s.router.cfg.Local.Decide(now, c, &v)
-		return v, err
 	case now >= s.deadline:
 		return limit.Verdict{}, ErrTimeout
+	case s.here:
+		var v limit.Verdict
+		err := s.router.cfg.Local.Decide(ctx, now, s.deadline, c, &v)
+		return v, err
+	case way == nil:
+		return limit.Verdict{}, ErrAbsent
 	}
-	return t.peers[to].Check(ctx, c, s.deadline)
+	v, err := way.Check(ctx, c, s.deadline)
+	if elsewhere, ok := errors.AsType[*transfer.NotMine](err); ok && elsewhere.Ring != t.ring.Fingerprint() {
+		s.router.cfg.Observer.RingMismatch()
+	}
+	return v, err
 }
 
-// wait returns the error to give up with, if there is no time to look again.
-func (s *search) wait(ctx context.Context, why error) error {
-	if s.router.cfg.Now()+int64(lookAgain) >= s.deadline {
-		return why
+// again returns the ring to look by next: one that has replaced t at once, else
+// the one that there is in a while. Its error is the one to give up with: why,
+// when there is no time left.
+func (s *search) again(ctx context.Context, t *routes, why error) (*routes, error) {
+	now := s.router.cfg.Now()
+	if next := s.router.routes.Load(); next != t && now < s.deadline {
+		return next, nil
 	}
-	t := time.NewTimer(lookAgain)
-	defer t.Stop()
+	if now+int64(lookAgain) >= s.deadline {
+		return nil, why
+	}
+	pause := time.NewTimer(lookAgain)
+	defer pause.Stop()
 	select {
-	case <-t.C:
-		return nil
+	case <-pause.C:
+		return s.router.routes.Load(), nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
 }

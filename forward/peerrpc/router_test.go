@@ -30,6 +30,7 @@ type gateway struct {
 
 func (g *gateway) ForwardFailed(string)    { g.failed.Add(1) }
 func (g *gateway) Forwarded(time.Duration) {}
+func (g *gateway) RingMismatch()           {}
 
 func (g *gateway) FallbackActive(active bool) {
 	if active {
@@ -37,11 +38,18 @@ func (g *gateway) FallbackActive(active bool) {
 	}
 }
 
+// tableLocal decides at once.
+type tableLocal struct{ table *owner.Table }
+
+func (l tableLocal) Decide(_ context.Context, now, _ int64, c *owner.Call, v *limit.Verdict) error {
+	return l.table.Decide(now, c, v)
+}
+
 func newGateway(t *testing.T, n *network, id membership.NodeID) *gateway {
 	g := &gateway{id: id, net: n, pool: newPool(t, n.dial),
 		table: owner.NewTable(owner.Config{Partitions: testPartitions, Now: wall})}
 	g.Router = forward.NewRouter(forward.Config{
-		Self: id, Local: g.table, Fallback: holding(1), Seed: 1, Now: wall, Observer: g, Logger: silent(),
+		Self: id, Local: tableLocal{g.table}, Fallback: holding(1), Seed: 1, Now: wall, Observer: g, Logger: silent(),
 	})
 	g.serve(t)
 	return g
