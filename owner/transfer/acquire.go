@@ -208,8 +208,10 @@ func (c *Core) countPulls() {
 	}
 }
 
-// answered takes in what a node says to our asks.
+// answered takes in what a node says to our asks. Most of it, in a large move,
+// is one more chunk, and concerns nothing but its source.
 func (c *Core) answered(from membership.NodeID, boot membership.BootID, m *Answers) {
+	further := false
 	for i := range m.Parts {
 		part := &m.Parts[i]
 		if part.Partition < 0 || part.Partition >= len(c.parts) {
@@ -219,11 +221,18 @@ func (c *Core) answered(from membership.NodeID, boot membership.BootID, m *Answe
 		if r == nil || r.attempt != part.Attempt {
 			continue // an answer to a round that is over
 		}
-		if s := r.find(from); s != nil && s.boot == boot && s.step != done && part.Pulled == (s.step == pulling) {
-			c.takePart(part, s)
+		s := r.find(from)
+		if s == nil || s.boot != boot || s.step == done || part.Pulled != (s.step == pulling) {
+			continue
 		}
+		if c.takePart(part, s); s.step == pulling {
+			c.advanceSource(part.Partition, r, s)
+		}
+		further = further || s.step != pulling
 	}
-	c.advance()
+	if further {
+		c.advance()
+	}
 }
 
 func (c *Core) takePart(part *Part, s *source) {
@@ -261,7 +270,7 @@ func (c *Core) takeChunk(part *Part, s *source) {
 // complete ends a round in which everybody has answered: we hold.
 func (c *Core) complete(p int) {
 	pt := &c.parts[p]
-	r := pt.round
+	r, stream := pt.round, pt.replica.stream
 	c.dropRound(p)
 	for i := range r.sources {
 		s := &r.sources[i]
@@ -275,7 +284,10 @@ func (c *Core) complete(p int) {
 	if !r.merging {
 		pt.own, pt.doubt, pt.copied, pt.holder = false, false, false, c.cfg.Self.ID
 		c.setPhase(p, owner.Holding)
-		c.appoint(p)
+	}
+	c.appoint(p)
+	if c.parts[p].replica.stream == stream {
+		c.reseed(p)
 	}
 }
 

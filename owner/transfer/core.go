@@ -227,6 +227,7 @@ func (c *Core) Tick(now int64) {
 	c.chase()
 	c.settle()
 	if now >= c.nudgeAt {
+		c.nudgeAt = now + nudgeEvery
 		c.nudge()
 	}
 	c.flush()
@@ -424,9 +425,7 @@ func (c *Core) rearm() {
 	if c.heldUntil != 0 {
 		c.arm(c.heldUntil)
 	}
-	if c.nudgeAt > c.now {
-		c.arm(c.nudgeAt)
-	}
+	c.arm(c.nudgeAt)
 	for i := range c.view.members {
 		m := &c.view.members[i]
 		if m.refused != 0 {

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/ringlimit/ringlimit/limit"
 	"github.com/ringlimit/ringlimit/membership"
 	"github.com/ringlimit/ringlimit/owner"
@@ -16,7 +18,7 @@ const partitions = 8
 // peer is a core under test, and what it wants to be done.
 type peer struct {
 	*Core
-	t     *testing.T
+	t     rapid.TB
 	table *owner.Table
 	now   int64
 	wants []Action
@@ -35,7 +37,7 @@ func record(id membership.NodeID, s membership.State) Record {
 }
 
 // newPeer is the core of node a, which serves among others.
-func newPeer(t *testing.T, others ...Record) *peer {
+func newPeer(t rapid.TB, others ...Record) *peer {
 	p := &peer{t: t, table: owner.NewTable(owner.Config{Partitions: partitions}), now: int64(1_700_000_000) * int64(time.Second)}
 	p.Core = New(Config{Self: record("a", membership.Joining), Partitions: partitions, Ring: ringOf, Store: p.table, Chunk: 100}, p.now)
 	p.Learn(p.now, others)
@@ -90,7 +92,7 @@ func (p *peer) deny(id membership.NodeID, but ...int) {
 }
 
 // owned is the partitions that a owns among nodes, of which there are some.
-func owned(t *testing.T, ids ...membership.NodeID) (list []int) {
+func owned(t rapid.TB, ids ...membership.NodeID) (list []int) {
 	r := ringOf(ids)
 	for p := range partitions {
 		if r.Nodes()[r.Owner(p)] == "a" {

@@ -19,8 +19,6 @@ func (c *Core) nudge() {
 	}
 	for _, l := range out.take() {
 		c.send(l.to, &Nudge{Records: c.view.snapshot(c.now), Releases: l.items})
-		c.nudgeAt = c.now + nudgeEvery
-		c.arm(c.nudgeAt)
 	}
 }
 
@@ -48,8 +46,6 @@ func (c *Core) nudgeCopies() {
 	}
 	for _, l := range out.take() {
 		c.send(l.to, &Nudge{Records: c.view.snapshot(c.now), Copies: l.items})
-		c.nudgeAt = c.now + nudgeEvery
-		c.arm(c.nudgeAt)
 	}
 }
 

@@ -92,7 +92,6 @@ func (c *Core) freeze(p int, g gift) {
 	g.number = c.number
 	pt.given, pt.holder = g, g.to
 	c.setPhase(p, owner.Released)
-	c.arm(c.now + nudgeEvery)
 }
 
 // reacquire takes our own frozen counters back. The recipient may have begun

@@ -43,6 +43,17 @@ func (c *Core) pumpSeed(p int) {
 	}
 }
 
+// reseed begins anew: counters have come that nobody has charged here. Replies
+// wait for their charges all the same.
+func (c *Core) reseed(p int) {
+	r := &c.parts[p].replica
+	if r.seed.step == sowing {
+		c.endSeed(r.to)
+	}
+	r.seed = seed{queued: r.seed.queued}
+	c.pump(p)
+}
+
 // sow sends the next part of the seed, or the last one again. It has a new
 // number: another part, of counters that changed meanwhile, is not it. Counters
 // that want no copy are left out; they only travel when the partition does.
