@@ -50,7 +50,7 @@ func (n *Node) adopt(v membership.View) error {
 		}
 	}
 	n.view.Store(&v)
-	n.pool.Retain(v)
+	n.pool.Retain(v.Members)
 	n.note(v)
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/ringlimit/ringlimit/membership"
 	"github.com/ringlimit/ringlimit/membership/gossip"
 	"github.com/ringlimit/ringlimit/owner"
+	"github.com/ringlimit/ringlimit/owner/transfer"
 	"github.com/ringlimit/ringlimit/ring"
 )
 
@@ -101,25 +102,44 @@ func (l tableLocal) Decide(_ context.Context, now, _ int64, c *owner.Call, v *li
 
 func (n *Node) newPool(secrets keys) *peerrpc.Pool {
 	return peerrpc.NewPool(peerrpc.PoolConfig{
-		Self:   membership.NodeID(n.cfg.Name),
-		Token:  secrets.token,
-		Now:    n.clock.Now,
-		Dial:   n.cfg.dial,
-		Logger: n.cfg.Logger,
+		Self:    membership.NodeID(n.cfg.Name),
+		Boot:    n.cfg.boot,
+		Token:   secrets.token,
+		Now:     n.clock.Now,
+		Dial:    n.cfg.dial,
+		Refused: func(membership.NodeID) {}, // so far gossip alone says who is gone
+		Logger:  n.cfg.Logger,
 	})
 }
 
 func (n *Node) newServer(secrets keys) *peerrpc.Server {
 	return peerrpc.NewServer(peerrpc.ServerConfig{
-		Self:      membership.NodeID(n.cfg.Name),
-		Token:     secrets.token,
-		Table:     n.table,
-		Seed:      secrets.seed,
-		Partition: n.ring.Partition, // the same in every ring
-		Hint:      n.router.OwnerOf,
-		Now:       n.clock.Now,
-		Logger:    n.cfg.Logger,
+		Self:       membership.NodeID(n.cfg.Name),
+		Token:      secrets.token,
+		Decider:    tableDecider{n.table, n.router},
+		Receive:    func(membership.NodeID, membership.BootID, transfer.Message) {}, // so far nobody says anything
+		Partitions: n.params.Partitions,
+		Seed:       secrets.seed,
+		Partition:  n.ring.Partition, // the same in every ring
+		Now:        n.clock.Now,
+		Logger:     n.cfg.Logger,
 	})
+}
+
+// tableDecider puts nothing off: so far no counter changes hands.
+type tableDecider struct {
+	*owner.Table
+	router *forward.Router
+}
+
+func (d tableDecider) DecideFrame(now, _ int64, calls []owner.Call, results []owner.Result, _ owner.Late, _ uint64) {
+	d.Table.DecideFrame(now, calls, results)
+	for i := range results {
+		if results[i].Err == owner.ErrNotHolder {
+			hint, ring := d.router.OwnerOf(calls[i].Partition)
+			results[i].Err = &transfer.NotMine{Hint: hint, Ring: ring}
+		}
+	}
 }
 
 // fallbackShare is the part of the memory bound that fallback counters may use

@@ -29,6 +29,8 @@ const (
 	unknownRule
 	full
 	rejected
+	later      // the answer follows in a frame of late ones
+	overloaded // too many answers are put off on this stream
 )
 
 const maxHint = 256 // bytes in a node's name
@@ -37,7 +39,7 @@ const maxHint = 256 // bytes in a node's name
 var errUnknownRule = errors.New("the counter's owner does not know the rule")
 
 // kinds is the error table: which outcome stands for which error.
-func kinds() [3]struct {
+func kinds() [5]struct {
 	outcome outcome
 	err     error
 } {
@@ -45,10 +47,23 @@ func kinds() [3]struct {
 		outcome outcome
 		err     error
 	}{
+		{later, owner.ErrLater}, // first, for it is frequent
 		{unknownRule, errUnknownRule},
 		{full, owner.ErrFull},
 		{rejected, forward.ErrRejected},
+		{overloaded, forward.ErrOverloaded},
 	}
+}
+
+// appendResult writes what was decided.
+func appendResult(b []byte, r *owner.Result) []byte {
+	if r.Err == nil {
+		return appendVerdict(b, &r.Verdict)
+	}
+	if elsewhere, ok := errors.AsType[*transfer.NotMine](r.Err); ok {
+		return appendNotMine(b, elsewhere.Hint, elsewhere.Ring)
+	}
+	return appendError(b, r.Err)
 }
 
 func appendVerdict(b []byte, v *limit.Verdict) []byte {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringlimit/ringlimit/forward"
 	"github.com/ringlimit/ringlimit/forward/peerrpc/peerpb"
+	"github.com/ringlimit/ringlimit/owner"
 )
 
 // maxUnanswered is how many frames may be on their way. One leaves the wire
@@ -27,6 +28,8 @@ const (
 // two frames unanswered leads, that is, takes the frame and sends it. So a
 // lone check leaves at once, and what arrives while two frames are unanswered
 // shares the next. The reader of an answer leads when checks are left over.
+//
+// One goroutine, the stream's reader, calls start, answer, leave and fail.
 type batcher struct {
 	now func() int64
 	// wake is told when the next scan for overdue checks is due, if that is
@@ -35,22 +38,26 @@ type batcher struct {
 
 	waiters waiters
 	frames  frames
+	heard   []lateAnswer // the reader's, kept from frame to frame
 
 	mu      sync.Mutex
 	link    link
 	session *session // what frames are sent on; nil unless link is up
+	ending  *session // to be closed once nobody waits for an answer on it
 	leading bool     // someone is about to take the first frame of the queue
 	queue   []*frame // not sent; the last one is open
 	flying  [maxUnanswered]*frame
+	late    map[uint64]*frame // answered, but for some of their checks; by id
 	unanswered,
 	pending,
-	queued int // frames in flying; records in flying and queue; their bytes in queue
+	queued int // frames in flying; checks that are not answered; bytes in queue
 	lastID uint64
-	scanAt int64 // when the next scan is due; math.MaxInt64: none is
+	oldID  uint64 // the last one that left on the stream before
+	scanAt int64  // when the next scan is due; math.MaxInt64: none is
 }
 
 func newBatcher(now func() int64, wake func(time.Duration)) *batcher {
-	return &batcher{now: now, wake: wake, scanAt: math.MaxInt64}
+	return &batcher{now: now, wake: wake, late: map[uint64]*frame{}, scanAt: math.MaxInt64}
 }
 
 // add puts a check into the open frame and says whether the caller leads: it
@@ -60,16 +67,13 @@ func (b *batcher) add(r *record, w *waiter) (leads bool, err error) {
 	defer b.mu.Unlock()
 	switch {
 	case b.link == down:
-		return false, forward.ErrUnreachable
+		return false, forward.ErrAbsent
 	case b.pending >= maxPending, b.queued+r.maxSize() > maxQueued:
 		return false, forward.ErrOverloaded
 	}
 	b.queued += b.open(r).add(r, w)
 	b.pending++
-	if w.deadline < b.scanAt {
-		b.scanAt = w.deadline
-		b.wake(time.Duration(w.deadline - b.now()))
-	}
+	b.due(w.deadline)
 	return b.claimLead(), nil
 }
 
@@ -81,6 +85,14 @@ func (b *batcher) open(r *record) *frame {
 	f := b.frames.get()
 	b.queue = append(b.queue, f)
 	return f
+}
+
+// due sees to it that there is a scan at that time. b.mu is held.
+func (b *batcher) due(deadline int64) {
+	if deadline < b.scanAt {
+		b.scanAt = deadline
+		b.wake(time.Duration(deadline - b.now()))
+	}
 }
 
 // claimLead makes the caller the leader, if one is wanted. b.mu is held.
@@ -97,7 +109,7 @@ func (b *batcher) claimLead() bool {
 // falls to a third.
 func (b *batcher) lead() {
 	runtime.Gosched()
-	packet, s := b.take()
+	packet, s := b.take(b.now())
 	if packet == nil {
 		return
 	}
@@ -108,7 +120,7 @@ func (b *batcher) lead() {
 // take ends a lead: the first frame of the queue is in flight, and its packet
 // is the caller's to send. Nil: the frame is gone, because its checks were
 // overdue or the stream broke.
-func (b *batcher) take() (*peerpb.Frame, *session) {
+func (b *batcher) take(now int64) (*peerpb.Frame, *session) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.leading = false
@@ -120,7 +132,7 @@ func (b *batcher) take() (*peerpb.Frame, *session) {
 	b.lastID++
 	f.id = b.lastID
 	packet := f.packet
-	packet.Id, f.packet = f.id, nil
+	packet.Id, packet.PatienceUs, f.packet = f.id, f.patience(now), nil
 	b.queued -= len(packet.Records)
 	for i := range b.flying {
 		if b.flying[i] == nil {
@@ -134,25 +146,25 @@ func (b *batcher) take() (*peerpb.Frame, *session) {
 
 // answer hands out the answers of one frame. Its error ends the stream.
 func (b *batcher) answer(packet *peerpb.Frame) error {
+	if packet.Id == lateAnswers {
+		return b.answerLate(packet.Records)
+	}
 	f := b.land(packet.Id)
 	if f == nil {
 		return errBadFrame // an answer to nothing
 	}
-	err := b.handOut(f, packet.Records)
-	b.frames.put(f)
-	if err != nil {
-		return err // what is not sent yet waits for the next stream
-	}
+	left, err := b.handOut(f, packet.Records)
 	b.mu.Lock()
-	leads := b.claimLead()
+	b.settle(f, left)
+	leads := err == nil && b.claimLead() // else what is not sent yet waits for the next stream
 	b.mu.Unlock()
 	if leads {
 		b.lead()
 	}
-	return nil
+	return err
 }
 
-// land takes a frame out of flight.
+// land takes a frame out of flight. Its checks stay pending until settle.
 func (b *batcher) land(id uint64) *frame {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -160,29 +172,46 @@ func (b *batcher) land(id uint64) *frame {
 		if f != nil && f.id == id {
 			b.flying[i] = nil
 			b.unanswered--
-			b.pending -= len(f.waiters)
 			return f
 		}
 	}
 	return nil
 }
 
-func (b *batcher) handOut(f *frame, records []byte) (err error) {
+// handOut returns how many of the frame's waiters have to wait on. With an
+// error none does.
+func (b *batcher) handOut(f *frame, records []byte) (left int, err error) {
 	var a answer
 	for i, w := range f.waiters {
 		if records, err = cutAnswer(records, &a); err != nil {
-			clear(f.waiters[:i]) // they have their answers
 			f.fail(&b.waiters, &answer{err: forward.ErrUnreachable})
-			return err
+			return 0, err
 		}
-		if w != nil {
+		switch {
+		case w == nil:
+		case a.err == owner.ErrLater:
+			left++
+		default:
+			f.waiters[i] = nil
 			b.waiters.finish(w, &a)
 		}
 	}
 	if len(records) > 0 {
-		return errBadFrame
+		f.fail(&b.waiters, &answer{err: forward.ErrUnreachable})
+		return 0, errBadFrame
 	}
-	return nil
+	return left, nil
+}
+
+// settle ends what land began. b.mu is held.
+func (b *batcher) settle(f *frame, left int) {
+	b.pending -= len(f.waiters) - left
+	if left > 0 {
+		b.keepLate(f, left)
+	} else {
+		b.frames.put(f)
+	}
+	b.endIfDone()
 }
 
 // scan fails the overdue checks, and asks to be called again if others wait. An
@@ -200,8 +229,9 @@ func (b *batcher) scan() {
 			b.scanAt = min(b.scanAt, f.earliest)
 		}
 	}
+	b.scanLate(now, &overdue)
 	b.queue = slices.DeleteFunc(b.queue, func(f *frame) bool {
-		if f.expire(now, &b.waiters, &overdue) {
+		if f.expire(now, &b.waiters, &overdue) > 0 {
 			records, bytes := f.compact()
 			b.pending -= records
 			b.queued -= bytes
@@ -221,7 +251,7 @@ func (b *batcher) scan() {
 // start lets the checks go out on a stream.
 func (b *batcher) start(s *session) {
 	b.mu.Lock()
-	b.link, b.session = up, s
+	b.link, b.session, b.oldID = up, s, b.lastID
 	leads := b.claimLead()
 	b.mu.Unlock()
 	if leads {
@@ -229,13 +259,23 @@ func (b *batcher) start(s *session) {
 	}
 }
 
-// pause keeps new checks back: no frame leaves on the present stream any more.
-// It returns how many frames are still unanswered.
-func (b *batcher) pause() (unanswered int) {
+// leave is for a stream whose owner goes: no check leaves on it any more, and
+// it is closed when the last one has its answer.
+func (b *batcher) leave(s *session) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.link, b.session = connecting, nil
-	return b.unanswered
+	b.link, b.session, b.ending = down, nil, s
+	b.dropQueue()
+	b.endIfDone()
+}
+
+// endIfDone closes the stream that is to be left once nobody waits on it. b.mu
+// is held: the stream is not being written, for what is written is pending.
+func (b *batcher) endIfDone() {
+	if b.ending != nil && b.pending == 0 {
+		b.ending.close()
+		b.ending = nil
+	}
 }
 
 // fail ends the stream: what is in flight fails, for nobody knows whether it
@@ -244,26 +284,34 @@ func (b *batcher) pause() (unanswered int) {
 func (b *batcher) fail(l link) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.link, b.session = l, nil
+	b.link, b.session, b.ending = l, nil, nil
+	broken := answer{err: forward.ErrUnreachable}
 	for i, f := range b.flying {
 		if f != nil {
 			b.flying[i] = nil
-			b.drop(f)
+			b.drop(f, len(f.waiters), &broken)
 		}
 	}
 	b.unanswered = 0
-	if l != down {
-		return
+	b.failLate(&broken)
+	if l == down {
+		b.dropQueue()
 	}
+}
+
+// dropQueue fails what was not sent.
+func (b *batcher) dropQueue() {
+	absent := answer{err: forward.ErrAbsent}
 	for _, f := range b.queue {
-		b.drop(f)
+		b.drop(f, len(f.waiters), &absent)
 	}
 	clear(b.queue)
 	b.queue, b.queued = b.queue[:0], 0
 }
 
-func (b *batcher) drop(f *frame) {
-	b.pending -= len(f.waiters)
-	f.fail(&b.waiters, &answer{err: forward.ErrUnreachable})
+// drop gives up a frame of which so many checks are pending.
+func (b *batcher) drop(f *frame, pending int, a *answer) {
+	b.pending -= pending
+	f.fail(&b.waiters, a)
 	b.frames.put(f)
 }

@@ -16,10 +16,11 @@ import (
 	"github.com/ringlimit/ringlimit/limit"
 	"github.com/ringlimit/ringlimit/membership"
 	"github.com/ringlimit/ringlimit/owner"
+	"github.com/ringlimit/ringlimit/owner/transfer"
 )
 
-// conn is the way to one run of one node: a connection and the one stream on
-// it, made anew whenever they break.
+// conn is the way to one run of one node: a connection and the streams on it, one
+// of checks and two of mail, made anew whenever they break.
 type conn struct {
 	cfg   *PoolConfig
 	peer  membership.Member
@@ -28,6 +29,10 @@ type conn struct {
 	scans *time.Timer
 	retry chan struct{} // ends a pause between attempts
 	told  string        // what was last logged; of run
+
+	// bulk is the hand-over, which would hold up the rest: copies, for which
+	// replies wait, and signs of life.
+	bulk, mail *outbox
 
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
@@ -41,6 +46,7 @@ func connect(peer membership.Member, cfg *PoolConfig) *conn {
 		log:   cfg.Logger.With("peer", string(peer.ID), "addr", peer.Peer),
 		scans: time.NewTimer(time.Hour),
 		retry: make(chan struct{}, 1),
+		bulk:  newOutbox(), mail: newOutbox(),
 	}
 	c.batch = newBatcher(cfg.Now, func(in time.Duration) { c.scans.Reset(in) })
 	ctx, cancel := context.WithCancel(context.Background())
@@ -50,10 +56,20 @@ func connect(peer membership.Member, cfg *PoolConfig) *conn {
 	return c
 }
 
-// close fails all checks under way and waits for every goroutine.
+// close fails all checks under way, drops the mail and waits for every goroutine.
 func (c *conn) close() {
 	c.cancel()
 	c.wg.Wait()
+}
+
+// post sends a message, or loses it.
+func (c *conn) post(m transfer.Message) {
+	switch m.(type) {
+	case *transfer.Acquire, *transfer.Answers:
+		c.bulk.post(m)
+	default:
+		c.mail.post(m)
+	}
 }
 
 // leadsTo says whether m is the run of the node that c is for, at its address.
@@ -107,44 +123,61 @@ func (c *conn) expire(ctx context.Context) {
 	}
 }
 
-// run keeps a stream open. After a farewell, or an attempt that answered
-// nothing, checks fail at once, until an attempt succeeds, and there is a pause,
-// which grows. A stream that broke after answers is made anew at once, but no
-// two such attempts begin within firstPause: a peer may answer one frame and
-// break, again and again. The pauses are ours and not gRPC's: to cut those short
-// means ClientConn's ResetConnectBackoff, which can crash the process
-// (grpc-go#9155).
+// run keeps the streams open. One that stood and broke is made anew at once, so
+// that a process that is no more is noticed at once; but no two such attempts
+// begin within spacing, for a peer may take a stream and break it, again and
+// again. After a farewell or a failed attempt checks fail at once and mail is
+// dropped, until an attempt succeeds, and there is a pause, which grows. The
+// pauses are ours and not gRPC's: to cut those short means ClientConn's
+// ResetConnectBackoff, which can crash the process (grpc-go#9155).
 func (c *conn) run(ctx context.Context) {
-	defer c.batch.fail(down)
-	pause := firstPause
-	for {
+	defer c.fail(down)
+	for between := firstPause; ; {
 		began := time.Now()
-		answered, err := c.attempt(ctx)
+		stood, err := c.attempt(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		c.tell(answered, err)
-		if answered && err != errFarewell {
-			c.batch.fail(connecting)
-			c.sleep(ctx, firstPause-time.Since(began))
-			pause = firstPause
+		if stood {
+			between = firstPause
+		}
+		if stood && err != errFarewell {
+			c.fail(connecting)
+			c.tell(err)
+			pause(ctx, spacing-time.Since(began), nil)
 			continue
 		}
-		c.batch.fail(down)
-		c.sleep(ctx, pause)
-		pause = min(2*pause, maxPause)
+		if isRefused(err) {
+			c.cfg.Refused(c.peer.ID) // first: who fails now may look for another node
+		}
+		c.fail(down)
+		c.tell(err)
+		// Whoever hurries us may do so with each check.
+		_ = pause(ctx, firstPause, nil) && pause(ctx, between-firstPause, c.retry)
+		between = min(2*between, maxPause)
 	}
 }
 
-// tell logs why an attempt ended, once in a row for the same reason. A farewell
-// is no fault.
-func (c *conn) tell(answered bool, err error) {
+// fail ends what is under way. How a stream of mail ends, its carrier says.
+func (c *conn) fail(l link) {
+	c.batch.fail(l)
+	if l == down {
+		for _, box := range [...]*outbox{c.bulk, c.mail} {
+			box.set(down)
+			box.drop()
+		}
+	}
+}
+
+// tell logs why an attempt ended, once in a row for the same reason: an answer
+// ends the row. A farewell is no fault.
+func (c *conn) tell(err error) {
 	if err == errFarewell {
 		c.told = ""
 		c.log.Debug("a peer said farewell")
 		return
 	}
-	if reason := err.Error(); answered || reason != c.told {
+	if reason := err.Error(); reason != c.told {
 		c.told = reason
 		c.log.Warn("no stream to a peer", "error", err)
 	}
@@ -152,14 +185,16 @@ func (c *conn) tell(answered bool, err error) {
 
 var errFarewell = errors.New("the peer said farewell")
 
-func (c *conn) sleep(ctx context.Context, d time.Duration) {
+// pause waits for d, or until cut receives. It says no when ctx ends.
+func pause(ctx context.Context, d time.Duration, cut <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
-	case <-c.retry:
+	case <-cut:
 	case <-ctx.Done():
 	}
+	return ctx.Err() == nil
 }
 
 // hurry cuts a pause between attempts short: the peer is known to be there.
@@ -170,41 +205,54 @@ func (c *conn) hurry() {
 	}
 }
 
-// attempt connects, opens a stream and reads it to its end. It says whether a
-// check was answered on it, and why it ended.
-func (c *conn) attempt(ctx context.Context) (answered bool, err error) {
+// attempt connects, opens the streams and serves them to their end. It says
+// whether they stood, and why they ended.
+func (c *conn) attempt(ctx context.Context) (stood bool, err error) {
+	d := dialer{dial: c.cfg.Dial}
 	// passthrough: the dialer resolves names, each time anew.
-	cc, err := grpc.NewClient("passthrough:///"+c.peer.Peer, dialOptions(c.cfg.Dial)...)
+	cc, err := grpc.NewClient("passthrough:///"+c.peer.Peer, dialOptions(d.connect)...)
 	if err != nil {
 		return false, err
 	}
 	defer func() { _ = cc.Close() }() // fails only when called twice
-	ctx, cancel := context.WithCancelCause(hello(ctx, c.cfg.Self, c.peer.ID, c.cfg.Token))
+	ctx, cancel := context.WithCancelCause(hello(ctx, c.cfg, c.peer.ID))
 	defer cancel(nil)
 	stream, err := open(ctx, cancel, cc)
 	if err != nil {
-		return false, err
+		return false, d.reason(err)
 	}
+	var mail sync.WaitGroup
+	for _, box := range [...]*outbox{c.bulk, c.mail} {
+		carrier := &carrier{box: box, log: c.log}
+		mail.Go(func() { carrier.run(ctx, cc) })
+	}
+	if err = c.converse(stream); err != errFarewell {
+		cancel(nil)
+	}
+	mail.Wait() // after a farewell: until the peer has what was sent to it
+	return true, err
+}
+
+// converse reads the stream of checks to its end.
+func (c *conn) converse(stream checks) error {
 	s := &session{stream: stream}
-	defer c.batch.pause() // until run says what becomes of the checks that are left
 	c.batch.start(s)
 	for leaving := false; ; {
 		packet, err := stream.Recv()
 		switch {
 		case leaving && err == io.EOF:
-			return answered, errFarewell
+			return errFarewell
 		case err != nil:
-			return answered, err
-		}
-		if packet.Id == farewell {
+			return err
+		case packet.Id == farewell:
 			leaving = true
-		} else if err := c.batch.answer(packet); err != nil {
-			return answered, err
+			c.batch.leave(s)
+			continue
 		}
-		answered = answered || packet.Id != farewell
-		if leaving && c.batch.pause() == 0 {
-			s.close() // the owner has answered all it was asked
+		if err := c.batch.answer(packet); err != nil {
+			return err
 		}
+		c.told = ""
 	}
 }
 

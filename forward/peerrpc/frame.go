@@ -7,19 +7,24 @@ import (
 	"github.com/ringlimit/ringlimit/forward/peerrpc/peerpb"
 )
 
-// farewell is the id of the frame by which an owner says that it goes.
-const farewell = 0
+// Ids that no question bears.
+const (
+	farewell    = 0              // an owner says that it goes
+	lateAnswers = math.MaxUint64 // answers that an owner has put off; see promises
+)
 
 // frame is a batch of checks and of those who wait for their answers.
 //
-// It is always in one place: open in the batcher's queue or in flight, under
-// the batcher's mutex, or taken out of both, when it belongs to who took it.
+// It is always in one place: in the batcher's queue, in flight or late, under
+// the batcher's mutex, or taken out of them, when it belongs to who took it.
 // Its packet leaves it sooner: whoever sends it owns it.
 type frame struct {
 	packet   *peerpb.Frame
 	id       uint64
 	waiters  []*waiter // in the order of the records; nil once answered
+	left     int       // of a late frame: how many of them still wait
 	earliest int64     // no waiter's deadline is before it
+	latest   int64     // nor after it
 }
 
 // frames is a pool of frames and one of packets.
@@ -34,7 +39,7 @@ func (p *frames) get() *frame {
 	if !ok {
 		f.packet = &peerpb.Frame{Records: make([]byte, 0, 4<<10)}
 	}
-	f.earliest = math.MaxInt64
+	f.earliest, f.latest = math.MaxInt64, math.MinInt64
 	return f
 }
 
@@ -58,6 +63,7 @@ func (f *frame) add(r *record, w *waiter) int {
 	f.packet.Records = appendRecord(f.packet.Records, r)
 	f.waiters = append(f.waiters, w)
 	f.earliest = min(f.earliest, w.deadline)
+	f.latest = max(f.latest, w.deadline)
 	return len(f.packet.Records) - was
 }
 
@@ -65,11 +71,14 @@ func (f *frame) hasRoom(r *record) bool {
 	return len(f.waiters) < maxRecords && len(f.packet.Records)+r.maxSize() <= frameBytes
 }
 
-// expire fails the waiters whose deadline has passed, and says whether there
-// were any.
-func (f *frame) expire(now int64, p *waiters, a *answer) (any bool) {
+// patience is how long the most patient of the waiters waits from now on, in
+// microseconds.
+func (f *frame) patience(now int64) uint64 { return uint64(max(0, f.latest-now)) / 1000 }
+
+// expire fails the waiters whose deadline has passed, and returns how many.
+func (f *frame) expire(now int64, p *waiters, a *answer) (n int) {
 	if now < f.earliest {
-		return false
+		return 0
 	}
 	f.earliest = math.MaxInt64
 	for i, w := range f.waiters {
@@ -78,12 +87,12 @@ func (f *frame) expire(now int64, p *waiters, a *answer) (any bool) {
 		case w.deadline <= now:
 			f.waiters[i] = nil
 			p.finish(w, a)
-			any = true
+			n++
 		default:
 			f.earliest = min(f.earliest, w.deadline)
 		}
 	}
-	return any
+	return n
 }
 
 // compact takes the records that nobody waits for out of the packet, and

@@ -13,49 +13,78 @@ import (
 	"github.com/ringlimit/ringlimit/membership"
 )
 
-// version is that of the frames' contents. Nodes of neighbouring versions work
-// together, so that a cluster can be updated node by node.
-const version = 1
+// version is that of the streams' contents. Nodes of neighbouring versions work
+// together, so that a cluster can be updated node by node; oldest is the first
+// that was released.
+const (
+	version = 2
+	oldest  = 2
+)
 
-// The handshake: the asker's metadata, and the owner's header with its version.
+// The handshake: the metadata of who opens a stream, and the other's header with
+// its version.
 const (
 	versionKey = "ringlimit-peer-version"
-	fromKey    = "ringlimit-from"  // who asks
-	nodeKey    = "ringlimit-node"  // whom the asker means to talk to
+	fromKey    = "ringlimit-from"  // who opens it
+	bootKey    = "ringlimit-boot"  // and which run of it, in hexadecimal
+	nodeKey    = "ringlimit-node"  // whom it means to talk to
 	tokenKey   = "ringlimit-token" // proof that it belongs to the cluster
 )
 
-func hello(ctx context.Context, from, to membership.NodeID, token string) context.Context {
+func hello(ctx context.Context, cfg *PoolConfig, to membership.NodeID) context.Context {
 	return metadata.AppendToOutgoingContext(ctx,
-		versionKey, strconv.Itoa(version), fromKey, printable(from), nodeKey, printable(to), tokenKey, token)
+		versionKey, strconv.Itoa(version), fromKey, printable(cfg.Self), bootKey, cfg.Boot.String(),
+		nodeKey, printable(to), tokenKey, cfg.Token)
 }
 
 // printable is a name that metadata can carry.
 func printable(id membership.NodeID) string { return strconv.QuoteToASCII(string(id)) }
 
-// admit checks a stream's metadata. A stranger learns nothing but that.
-func admit(ctx context.Context, self membership.NodeID, token string) error {
-	md, _ := metadata.FromIncomingContext(ctx)
-	if subtle.ConstantTimeCompare([]byte(single(md, tokenKey)), []byte(token)) != 1 {
-		return status.Error(codes.Unauthenticated, tokenKey+": is not this cluster's; nodes of one cluster need the same secret")
-	}
-	if err := checkVersion(md); err != nil {
-		return status.Error(codes.FailedPrecondition, err.Error())
-	}
-	if to := single(md, nodeKey); to != printable(self) {
-		return status.Errorf(codes.FailedPrecondition, "%s: %s was meant, but this address is now %s", nodeKey, to, printable(self))
-	}
-	return nil
+// caller is who has opened a stream.
+type caller struct {
+	id   membership.NodeID
+	boot membership.BootID
 }
 
-// welcome is the header that the owner answers with.
+// admit checks a stream's metadata. A stranger learns nothing but that.
+func admit(ctx context.Context, self membership.NodeID, token string) (caller, error) {
+	md, _ := metadata.FromIncomingContext(ctx)
+	if subtle.ConstantTimeCompare([]byte(single(md, tokenKey)), []byte(token)) != 1 {
+		return caller{}, status.Error(codes.Unauthenticated, tokenKey+": is not this cluster's; nodes of one cluster need the same secret")
+	}
+	if err := checkVersion(md); err != nil {
+		return caller{}, status.Error(codes.FailedPrecondition, err.Error())
+	}
+	if to := single(md, nodeKey); to != printable(self) {
+		return caller{}, status.Errorf(codes.FailedPrecondition, "%s: %s was meant, but this address is now %s", nodeKey, to, printable(self))
+	}
+	c, err := introduced(md)
+	if err != nil {
+		return caller{}, status.Error(codes.FailedPrecondition, err.Error())
+	}
+	return c, nil
+}
+
+func introduced(md metadata.MD) (caller, error) {
+	id, err := strconv.Unquote(single(md, fromKey))
+	if err != nil || id == "" || len(id) > maxHint {
+		return caller{}, fmt.Errorf("%s: want a quoted name of 1 to %d bytes", fromKey, maxHint)
+	}
+	boot, err := strconv.ParseUint(single(md, bootKey), 16, 64)
+	if err != nil {
+		return caller{}, fmt.Errorf("%s: want a hexadecimal number of 64 bits", bootKey)
+	}
+	return caller{membership.NodeID(id), membership.BootID(boot)}, nil
+}
+
+// welcome is the header that the other answers with.
 func welcome() metadata.MD { return metadata.Pairs(versionKey, strconv.Itoa(version)) }
 
 func checkVersion(md metadata.MD) error {
 	v, err := strconv.Atoi(single(md, versionKey))
-	if err != nil || v < version-1 || v > version+1 {
-		return fmt.Errorf("%s: is %q; this node speaks %d and works with the versions next to it",
-			versionKey, single(md, versionKey), version)
+	if err != nil || v < max(oldest, version-1) || v > version+1 {
+		return fmt.Errorf("%s: is %q; this node speaks %d and works with the versions next to it, from %d up",
+			versionKey, single(md, versionKey), version, oldest)
 	}
 	return nil
 }

@@ -1,55 +1,73 @@
 package peerrpc
 
 import (
-	"errors"
+	"time"
 
 	"github.com/ringlimit/ringlimit/forward"
+	"github.com/ringlimit/ringlimit/forward/peerrpc/peerpb"
 	"github.com/ringlimit/ringlimit/limit"
 	"github.com/ringlimit/ringlimit/owner"
 )
 
 // judge answers frames, one at a time. Its slices are kept from frame to frame.
 type judge struct {
-	cfg     *ServerConfig
-	calls   []owner.Call // what the table is asked
-	results []owner.Result
-	places  []place       // one a record
-	brought []*limit.Rule // those that came with the frame
-	bodies  allowance     // of rules to read
+	cfg      *ServerConfig
+	promises *promises    // of the stream
+	calls    []owner.Call // what the decider is asked
+	results  []owner.Result
+	places   []place       // one a record
+	brought  []*limit.Rule // those that came with the frame
+	bodies   allowance     // of rules to read
 }
+
+func newJudge(cfg *ServerConfig) *judge { return &judge{cfg: cfg, promises: newPromises()} }
 
 // maxBodies is how many rules a second are taken from one stream. All nodes know
 // the rules of their own files, so few travel. Without a bound a peer could keep
 // a core busy with rules alone: the table's copy of them grows with each.
 const maxBodies = 256
 
+// maxPatience bounds how long a peer may have an answer put off, whatever it
+// says.
+const maxPatience = time.Minute
+
 // place says where a record's answer comes from.
 type place struct {
 	call int   // index into calls
-	err  error // instead, when the table need not be asked
+	err  error // instead, when the decider need not be asked
 }
 
-// frame decides the records and appends the answers. All that is wrong with a
-// frame is found before any of it is counted.
-func (j *judge) frame(records, answers []byte) ([]byte, error) {
-	j.calls, j.places, j.brought = j.calls[:0], j.places[:0], j.brought[:0]
+// frame decides the records and appends the answers. When they have been sent,
+// promises.follow is to be called with laters, which is how many of them were put
+// off. All that is wrong with a frame is found before any of it is counted.
+func (j *judge) frame(ask *peerpb.Frame, answers []byte) (_ []byte, laters int, err error) {
 	defer func() { clear(j.calls) }() // they alias the frame
+	if err := j.read(ask); err != nil {
+		return nil, 0, err
+	}
+	j.decide(ask)
+	answers, laters = j.write(answers)
+	return answers, laters, nil
+}
+
+func (j *judge) read(ask *peerpb.Frame) error {
+	j.calls, j.places, j.brought = j.calls[:0], j.places[:0], j.brought[:0]
+	records := ask.Records
+	if ask.Id == farewell || ask.Id == lateAnswers || len(records) == 0 || len(records) > maxFrame {
+		return errBadFrame
+	}
 	for len(records) > 0 {
 		var r record
 		var err error
 		if records, err = cutRecord(records, &r); err != nil {
-			return nil, err
+			return err
 		}
 		if len(j.places) == maxRecords {
-			return nil, errBadFrame
+			return errBadFrame
 		}
 		j.places = append(j.places, j.place(&r))
 	}
-	if len(j.places) == 0 {
-		return nil, errBadFrame
-	}
-	j.decide()
-	return j.write(answers), nil
+	return nil
 }
 
 // place makes a call of a record, or says why not.
@@ -71,10 +89,10 @@ func (j *judge) place(r *record) place {
 }
 
 // rule finds the record's rule. One that came along is good for this frame; the
-// table learns it with the first counter that is made under it. So a rule is
+// decider learns it with the first counter that is made under it. So a rule is
 // not learned for a counter that another node holds, nor from a bad frame.
 func (j *judge) rule(r *record) (*limit.Rule, error) {
-	if rule := j.cfg.Table.Rule(r.rule); rule != nil {
+	if rule := j.cfg.Decider.Rule(r.rule); rule != nil {
 		return rule, nil
 	}
 	if r.body == nil {
@@ -108,27 +126,55 @@ func ruleOf(r *record) (*limit.Rule, error) {
 	return rule, nil
 }
 
-func (j *judge) decide() {
+// decide asks the decider, unless it owes the stream too many answers already.
+func (j *judge) decide(ask *peerpb.Frame) {
+	now := j.cfg.Now()
+	deadline := now + int64(min(ask.PatienceUs, uint64(maxPatience/time.Microsecond)))*1000
+	if !j.promises.begin(ask.Id, now, deadline, len(j.calls), j.indices()) {
+		j.refuse(forward.ErrOverloaded)
+		return
+	}
 	if n := len(j.calls); cap(j.results) < n {
 		j.results = make([]owner.Result, n)
 	}
 	j.results = j.results[:len(j.calls)]
-	j.cfg.Table.DecideFrame(j.cfg.Now(), j.calls, j.results)
+	j.cfg.Decider.DecideFrame(now, deadline, j.calls, j.results, j.promises, ask.Id)
 }
 
-func (j *judge) write(answers []byte) []byte {
-	for _, p := range j.places {
-		switch {
-		case p.err != nil:
-			answers = appendError(answers, p.err)
-		case j.results[p.call].Err == nil:
-			answers = appendVerdict(answers, &j.results[p.call].Verdict)
-		case errors.Is(j.results[p.call].Err, owner.ErrNotHolder):
-			hint, ring := j.cfg.Hint(j.calls[p.call].Partition)
-			answers = appendNotMine(answers, hint, ring)
-		default:
-			answers = appendError(answers, j.results[p.call].Err)
+// indices tells for each call which record it is of. Nil: they are the same.
+func (j *judge) indices() []uint16 {
+	if len(j.calls) == len(j.places) {
+		return nil
+	}
+	indices := make([]uint16, 0, len(j.calls)) // not kept: promises may need it for long
+	for i, p := range j.places {
+		if p.err == nil {
+			indices = append(indices, uint16(i))
 		}
 	}
-	return answers
+	return indices
+}
+
+// refuse answers all calls with an error.
+func (j *judge) refuse(err error) {
+	for i := range j.places {
+		if j.places[i].err == nil {
+			j.places[i].err = err
+		}
+	}
+}
+
+func (j *judge) write(answers []byte) (_ []byte, laters int) {
+	for _, p := range j.places {
+		if p.err != nil {
+			answers = appendError(answers, p.err)
+			continue
+		}
+		r := &j.results[p.call]
+		if r.Err == owner.ErrLater {
+			laters++
+		}
+		answers = appendResult(answers, r)
+	}
+	return answers, laters
 }

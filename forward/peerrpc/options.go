@@ -8,16 +8,19 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
+
+	"github.com/ringlimit/ringlimit/forward/peerrpc/parcel"
 )
 
 // gRPC's own defaults suit clients of a distant service: 20 s to connect, 120 s
 // between attempts. Peers are near, and a peer that is back must be used at
 // once.
 const (
-	connectTimeout = time.Second           // for the connection and the peer's welcome
-	firstPause     = 20 * time.Millisecond // between attempts
+	connectTimeout = time.Second          // for the connection and the peer's welcome
+	firstPause     = 2 * time.Millisecond // between attempts
 	maxPause       = time.Second
-	pingAfter      = 10 * time.Second // of silence
+	spacing        = 20 * time.Millisecond // at least, of attempts after streams that broke
+	pingAfter      = 10 * time.Second      // of silence
 	pingTimeout    = 2 * time.Second
 	// Windows that never fill, of fixed size: gRPC's dynamic ones cost a probe
 	// for each frame.
@@ -25,7 +28,8 @@ const (
 )
 
 func dialOptions(dial func(context.Context, string) (net.Conn, error)) []grpc.DialOption {
-	opts := []grpc.DialOption{
+	return []grpc.DialOption{
+		grpc.WithContextDialer(dial),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingAfter, Timeout: pingTimeout}),
 		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: connectTimeout}),
@@ -37,10 +41,6 @@ func dialOptions(dial func(context.Context, string) (net.Conn, error)) []grpc.Di
 		grpc.WithNoProxy(),
 		grpc.WithDisableServiceConfig(),
 	}
-	if dial != nil {
-		opts = append(opts, grpc.WithContextDialer(dial))
-	}
-	return opts
 }
 
 func serverOptions() []grpc.ServerOption {
@@ -49,8 +49,8 @@ func serverOptions() []grpc.ServerOption {
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingAfter / 2, PermitWithoutStream: true}),
 		grpc.StaticStreamWindowSize(window),
 		grpc.StaticConnWindowSize(window),
-		grpc.MaxRecvMsgSize(maxFrame),
-		grpc.MaxConcurrentStreams(4), // a peer opens one; another while that ends
+		grpc.MaxRecvMsgSize(max(parcel.MaxLetter, maxFrame+32)), // the judge looks at a frame's size
+		grpc.MaxConcurrentStreams(8),                            // a peer opens three; others while those end
 		grpc.MaxHeaderListSize(8 << 10),
 		grpc.WaitForHandlers(true), // who stops a server may free what it uses
 		grpc.ConnectionTimeout(2 * connectTimeout),

@@ -10,30 +10,45 @@ import (
 	"github.com/ringlimit/ringlimit/limit"
 	"github.com/ringlimit/ringlimit/membership"
 	"github.com/ringlimit/ringlimit/owner"
+	"github.com/ringlimit/ringlimit/owner/transfer"
 )
 
 // PoolConfig is what a Pool needs. All fields but Dial are required.
 type PoolConfig struct {
-	Self   membership.NodeID
-	Token  string                                                   // shown to every peer; from the cluster's secret
-	Now    func() int64                                             // Unix nanoseconds, the clock that deadlines are given in
-	Dial   func(ctx context.Context, addr string) (net.Conn, error) // nil: TCP
-	Logger *slog.Logger
+	Self  membership.NodeID
+	Boot  membership.BootID
+	Token string                                                   // shown to every peer; from the cluster's secret
+	Now   func() int64                                             // Unix nanoseconds, the clock that deadlines are given in
+	Dial  func(ctx context.Context, addr string) (net.Conn, error) // nil: TCP
+	// Refused hears each time that a peer's process refuses a connection. A peer
+	// that does not answer is none of these. It is called from goroutines of the
+	// pool, and may call all methods of the Pool but Close.
+	Refused func(membership.NodeID)
+	Logger  *slog.Logger
 }
 
 // Pool holds one connection to each peer.
 type Pool struct {
-	cfg PoolConfig
+	cfg    PoolConfig
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup // probes, and connections that are being closed
 
 	mu       sync.Mutex
 	conns    map[membership.NodeID]*conn
 	replaced []*conn // until Retain
+	probed   map[membership.NodeID]struct{}
 	closed   bool
 }
 
 // NewPool makes a pool without connections. Close it.
 func NewPool(cfg PoolConfig) *Pool {
-	return &Pool{cfg: cfg, conns: map[membership.NodeID]*conn{}}
+	if cfg.Dial == nil {
+		cfg.Dial = dialTCP
+	}
+	p := &Pool{cfg: cfg, conns: map[membership.NodeID]*conn{}, probed: map[membership.NodeID]struct{}{}}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	return p
 }
 
 // Peer is the way to a member. It is the same for the same run of a node at the
@@ -47,9 +62,31 @@ func (p *Pool) Peer(m membership.Member) forward.Peer {
 	if p.closed {
 		return closed{}
 	}
+	if c := p.conns[m.ID]; c != nil && c.leadsTo(m) {
+		c.hurry()
+	}
+	return p.to(m)
+}
+
+// Post sends a message to a member, and never blocks. The message is lost when
+// too many wait for that member, when the connection is down, and when it breaks
+// before the message is through. Those of one kind arrive in order, Acquire and
+// Answers counting as one kind and all others as another.
+func (p *Pool) Post(m membership.Member, msg transfer.Message) {
+	p.mu.Lock()
+	if c := p.conns[m.ID]; p.closed || c != nil && m.Boot < c.peer.Boot {
+		p.mu.Unlock() // that run is over
+		return
+	}
+	c := p.to(m)
+	p.mu.Unlock()
+	c.post(msg)
+}
+
+// to is the connection to a member. p.mu is held.
+func (p *Pool) to(m membership.Member) *conn {
 	c := p.conns[m.ID]
 	if c != nil && c.leadsTo(m) {
-		c.hurry()
 		return c
 	}
 	if c != nil {
@@ -60,21 +97,29 @@ func (p *Pool) Peer(m membership.Member) forward.Peer {
 	return c
 }
 
-// Retain closes the connections that do not lead to a member of the view, and
-// checks that wait on them fail. It is called once nobody is given them any
-// more: after the router has the ring of that view.
-func (p *Pool) Retain(v membership.View) {
+// Retain closes the connections to all others than these members: the checks that
+// wait on them fail soon after. It is called once nobody is given them any more:
+// after the router has the ring of that view.
+func (p *Pool) Retain(members []membership.Member) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	gone := p.replaced
 	p.replaced = nil
+	stays := make(map[*conn]bool, len(members))
+	for _, m := range members {
+		if c := p.conns[m.ID]; c != nil && c.leadsTo(m) {
+			stays[c] = true
+		}
+	}
 	for id, c := range p.conns {
-		if m, ok := v.Find(id); !ok || !c.leadsTo(m) {
+		if !stays[c] {
 			gone = append(gone, c)
 			delete(p.conns, id)
 		}
 	}
-	p.mu.Unlock()
-	closeAll(gone)
+	for _, c := range gone {
+		p.wg.Go(c.close) // it may wait for Refused, and that for the caller
+	}
 }
 
 // Close closes all connections and waits for every goroutine of the pool.
@@ -82,19 +127,15 @@ func (p *Pool) Close() error {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
-	p.Retain(membership.View{})
+	p.cancel()
+	p.Retain(nil)
+	p.wg.Wait()
 	return nil
-}
-
-func closeAll(conns []*conn) {
-	for _, c := range conns {
-		c.close()
-	}
 }
 
 // closed is a peer of a pool that is closed.
 type closed struct{}
 
 func (closed) Check(context.Context, *owner.Call, int64) (limit.Verdict, error) {
-	return limit.Verdict{}, forward.ErrUnreachable
+	return limit.Verdict{}, forward.ErrAbsent
 }

@@ -3,7 +3,6 @@ package peerrpc
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"maps"
 	"net"
@@ -12,38 +11,44 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/ringlimit/ringlimit/forward/peerrpc/peerpb"
 	"github.com/ringlimit/ringlimit/limit"
 	"github.com/ringlimit/ringlimit/membership"
 	"github.com/ringlimit/ringlimit/owner"
+	"github.com/ringlimit/ringlimit/owner/transfer"
 )
 
-// Table is what a server decides with: an *owner.Table.
-type Table interface {
-	DecideFrame(now int64, calls []owner.Call, results []owner.Result)
+// Decider is what a server decides with: an *owner/driver.Driver.
+type Decider interface {
+	// DecideFrame decides the calls in order, into results of the same length.
+	// Their errors are owner.ErrFull, *transfer.NotMine, or owner.ErrLater: then
+	// late.Answer(frame, i, …) follows, unless the deadline passes first. Both
+	// times are in Unix nanoseconds. It does not wait, and does not keep calls.
+	DecideFrame(now, deadline int64, calls []owner.Call, results []owner.Result, late owner.Late, frame uint64)
 	Rule(id limit.RuleID) *limit.Rule
 }
 
 // ServerConfig is what a Server needs. All fields are required.
 type ServerConfig struct {
-	Self  membership.NodeID
-	Token string // what every peer has to show; from the cluster's secret
-	Table Table
-	// Seed and Partition say where a counter belongs. A peer's word is not
-	// taken for it.
-	Seed      owner.Seed
-	Partition func(hash uint64) int
-	// Hint names the owner of a partition in this node's ring, and the ring.
-	Hint   func(partition int) (membership.NodeID, uint64)
-	Now    func() int64
-	Logger *slog.Logger
+	Self    membership.NodeID
+	Token   string // what every peer has to show; from the cluster's secret
+	Decider Decider
+	// Receive takes a peer's message about counters that change hands. It is
+	// called from two goroutines a peer, and what the peer sends next on the same
+	// stream waits until it returns. It may call Pool.Post.
+	Receive func(from membership.NodeID, boot membership.BootID, m transfer.Message)
+	// Partitions, Seed and Partition say where a counter belongs. A peer's word
+	// is not taken for it.
+	Partitions int
+	Seed       owner.Seed
+	Partition  func(hash uint64) int
+	Now        func() int64
+	Logger     *slog.Logger
 }
 
-// Server answers the checks of the other nodes. It decides or says "not mine";
-// it never forwards.
+// Server answers the checks of the other nodes and takes their mail. It decides
+// or says "not mine"; it never forwards.
 type Server struct {
 	peerpb.UnimplementedPeerServer
 	cfg      ServerConfig
@@ -51,8 +56,14 @@ type Server struct {
 	refusals refusals
 
 	mu       sync.Mutex
-	streams  map[*answerer]struct{}
+	streams  map[guest]struct{}
 	stopping bool
+}
+
+// guest is a stream that is being served.
+type guest interface {
+	farewell() // asks the peer to end the stream
+	end()      // forbids a later farewell
 }
 
 // NewServer makes a server that listens to nobody yet.
@@ -60,7 +71,7 @@ func NewServer(cfg ServerConfig) *Server {
 	s := &Server{
 		cfg: cfg, grpc: grpc.NewServer(serverOptions()...),
 		refusals: refusals{log: cfg.Logger, now: cfg.Now},
-		streams:  map[*answerer]struct{}{},
+		streams:  map[guest]struct{}{},
 	}
 	peerpb.RegisterPeerServer(s.grpc, s)
 	return s
@@ -78,17 +89,17 @@ func (s *Server) Serve(l net.Listener) error {
 // need a round trip; a peer that hangs would hold the node up for ever.
 const farewellTime = 2 * time.Second
 
-// Stop says farewell to all peers, answers what they have asked, and returns
-// when every goroutine has ended. It breaks off what is left when ctx ends, or
-// after two seconds.
+// Stop says farewell to all peers, answers what they have asked, takes what they
+// have sent, and returns when every goroutine has ended. It breaks off what is
+// left when ctx ends, or after two seconds.
 func (s *Server) Stop(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, farewellTime)
 	defer cancel()
 	broken := make(chan struct{})
 	inTime := context.AfterFunc(ctx, func() { s.grpc.Stop(); close(broken) })
 	var farewells sync.WaitGroup
-	for _, a := range s.leave() { // together: one that is stuck must not delay the others
-		farewells.Go(a.farewell)
+	for _, g := range s.leave() { // together: one that is stuck must not delay the others
+		farewells.Go(g.farewell)
 	}
 	s.grpc.GracefulStop()
 	farewells.Wait()
@@ -99,7 +110,7 @@ func (s *Server) Stop(ctx context.Context) {
 
 // leave returns the streams that are to hear a farewell. Those that are opened
 // later say it themselves.
-func (s *Server) leave() []*answerer {
+func (s *Server) leave() []guest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stopping = true
@@ -108,89 +119,53 @@ func (s *Server) leave() []*answerer {
 
 // Checks implements the peer protocol: one frame after the other.
 func (s *Server) Checks(stream grpc.BidiStreamingServer[peerpb.Frame, peerpb.Frame]) error {
-	if err := admit(stream.Context(), s.cfg.Self, s.cfg.Token); err != nil {
-		s.refusals.tell(stream.Context(), err)
+	if _, err := s.admit(stream); err != nil {
 		return err
 	}
-	if err := stream.SendHeader(welcome()); err != nil {
-		return err
-	}
-	a := &answerer{cfg: &s.cfg, stream: stream}
+	a := newAnswerer(&s.cfg, stream)
 	s.register(a)
 	defer s.unregister(a)
 	return a.run()
 }
 
-func (s *Server) register(a *answerer) {
+// Transfer implements the peer protocol: one letter after the other.
+func (s *Server) Transfer(stream grpc.BidiStreamingServer[peerpb.Letter, peerpb.Farewell]) error {
+	from, err := s.admit(stream)
+	if err != nil {
+		return err
+	}
+	r := newReceiver(&s.cfg, from, stream)
+	s.register(r)
+	defer s.unregister(r)
+	err = r.run()
+	if isBadLetter(err) {
+		s.refusals.tell(stream.Context(), err)
+	}
+	return err
+}
+
+func (s *Server) admit(stream grpc.ServerStream) (caller, error) {
+	c, err := admit(stream.Context(), s.cfg.Self, s.cfg.Token)
+	if err != nil {
+		s.refusals.tell(stream.Context(), err)
+		return c, err
+	}
+	return c, stream.SendHeader(welcome())
+}
+
+func (s *Server) register(g guest) {
 	s.mu.Lock()
-	s.streams[a] = struct{}{}
+	s.streams[g] = struct{}{}
 	stopping := s.stopping
 	s.mu.Unlock()
 	if stopping {
-		a.farewell()
+		g.farewell()
 	}
 }
 
-func (s *Server) unregister(a *answerer) {
+func (s *Server) unregister(g guest) {
 	s.mu.Lock()
-	delete(s.streams, a)
+	delete(s.streams, g)
 	s.mu.Unlock()
-	a.end()
-}
-
-// answerer serves one stream.
-type answerer struct {
-	cfg    *ServerConfig
-	stream grpc.BidiStreamingServer[peerpb.Frame, peerpb.Frame]
-	judge  judge
-
-	mu    sync.Mutex // to send: an answer, or the farewell
-	ended bool
-}
-
-func (a *answerer) run() error {
-	a.judge.cfg = a.cfg
-	var ask, reply peerpb.Frame
-	for {
-		switch err := a.stream.RecvMsg(&ask); {
-		case err == io.EOF:
-			return nil
-		case err != nil:
-			return err
-		}
-		var err error
-		reply.Id = ask.Id
-		if reply.Records, err = a.judge.frame(ask.Records, reply.Records[:0]); err != nil {
-			return status.Error(codes.InvalidArgument, err.Error())
-		}
-		if err := a.send(&reply); err != nil {
-			return err
-		}
-	}
-}
-
-// send may be followed by a change of the frame: gRPC has encoded it when Send
-// returns, and no stats handler is installed that would look at it later.
-func (a *answerer) send(f *peerpb.Frame) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.stream.Send(f)
-}
-
-// farewell asks the peer to send no more. When it has its answers it ends the
-// stream, and so does run.
-func (a *answerer) farewell() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !a.ended {
-		_ = a.stream.Send(&peerpb.Frame{Id: farewell}) // fails only with the stream
-	}
-}
-
-// end waits for a farewell that is being sent, and forbids a later one: the
-// stream is gRPC's again when Checks returns.
-func (a *answerer) end() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.ended = true
+	g.end()
 }

@@ -10,9 +10,9 @@ import (
 type link uint8
 
 const (
-	connecting link = iota // checks wait, within their deadlines
+	connecting link = iota // checks wait, within their deadlines; little mail does
 	up
-	down // checks fail at once
+	down // checks fail at once; mail is dropped
 )
 
 // session is one stream to the peer.
