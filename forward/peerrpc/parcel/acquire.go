@@ -51,7 +51,7 @@ func (u *Unpacker) acquire(m *peerpb.Acquire) (transfer.Message, error) {
 func (u *Unpacker) asks(m *peerpb.Acquire) ([]transfer.Ask, error) {
 	n := len(m.GetAttempts())
 	err := u.items("asks", n, m.GetPartitions(), len(m.GetPulls()), len(m.GetReleases()), len(m.GetFroms()))
-	if err != nil || n == 0 {
+	if err != nil {
 		return nil, err
 	}
 	asks := make([]transfer.Ask, n)
@@ -61,7 +61,7 @@ func (u *Unpacker) asks(m *peerpb.Acquire) ([]transfer.Ask, error) {
 			Release: at(m.GetReleases(), i), From: owner.Cursor(at(m.GetFroms(), i)),
 		}
 	}
-	return asks, nil
+	return orNil(asks), nil
 }
 
 func (u *Unpacker) answers(m *peerpb.Answers) (transfer.Message, error) {
@@ -85,10 +85,7 @@ func (u *Unpacker) parts(m *peerpb.Answers) ([]transfer.Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	var parts []transfer.Part
-	if n > 0 {
-		parts = make([]transfer.Part, 0, n)
-	}
+	parts := make([]transfer.Part, 0, n)
 	for i := range n {
 		status := at(m.GetStatuses(), i)
 		part := transfer.Part{
@@ -102,5 +99,5 @@ func (u *Unpacker) parts(m *peerpb.Answers) ([]transfer.Part, error) {
 			parts = append(parts, part)
 		}
 	}
-	return parts, chunks.close()
+	return orNil(parts), chunks.close()
 }

@@ -45,6 +45,14 @@ func fit(list string, items, most int, columns ...int) error {
 	return nil
 }
 
+// orNil makes all empty lists equal.
+func orNil[T any](items []T) []T {
+	if len(items) == 0 {
+		return nil
+	}
+	return items
+}
+
 func packPartitions(partitions []int) []uint32 {
 	return keyColumn(partitions, func(p *int) uint32 { return uint32(*p) })
 }

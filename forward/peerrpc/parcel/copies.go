@@ -36,10 +36,7 @@ func (u *Unpacker) replicate(m *peerpb.Replicate) (transfer.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &transfer.Replicate{}
-	if n > 0 {
-		r.Copies = make([]transfer.Copy, n)
-	}
+	r := &transfer.Replicate{Copies: orNil(make([]transfer.Copy, n))}
 	for i := range r.Copies {
 		c := &r.Copies[i]
 		c.Partition, c.Stream, c.Number = int(at(m.GetPartitions(), i)), at(m.GetStreams(), i), m.GetNumbers()[i]
@@ -55,10 +52,7 @@ func (u *Unpacker) replicated(m *peerpb.Replicated) (transfer.Message, error) {
 	if err := u.items("receipts", n, m.GetPartitions(), len(m.GetStreams()), len(m.GetRefused())); err != nil {
 		return nil, err
 	}
-	r := &transfer.Replicated{}
-	if n > 0 {
-		r.Receipts = make([]transfer.Receipt, n)
-	}
+	r := &transfer.Replicated{Receipts: orNil(make([]transfer.Receipt, n))}
 	for i := range r.Receipts {
 		r.Receipts[i] = transfer.Receipt{
 			Partition: int(at(m.GetPartitions(), i)), Stream: at(m.GetStreams(), i), Number: m.GetNumbers()[i], Refused: at(m.GetRefused(), i),

@@ -70,9 +70,7 @@ func (u *Unpacker) open(from *peerpb.Chunks, chunks int) (reader, error) {
 	if total > uint64(len(r.rest)/minCounter) {
 		return reader{}, fmt.Errorf("parcel: chunks: claim %d counters in %d bytes", total, len(r.rest))
 	}
-	if total > 0 {
-		r.entries = make([]owner.Entry, total)
-	}
+	r.entries = make([]owner.Entry, total)
 	return r, nil
 }
 
@@ -88,11 +86,9 @@ func (r *reader) next(i, partition int, k *transfer.Chunk) error {
 		}
 	}
 	*k = transfer.Chunk{
-		Next: owner.Cursor(at(r.from.GetNexts(), i)), More: at(r.from.GetMores(), i),
+		Entries: orNil(entries),
+		Next:    owner.Cursor(at(r.from.GetNexts(), i)), More: at(r.from.GetMores(), i),
 		Counters: int(at(r.from.GetTotalCounters(), i)), Names: int(at(r.from.GetTotalNames(), i)),
-	}
-	if n > 0 {
-		k.Entries = entries
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func packViews(m *transfer.Views) *peerpb.Views {
 func (u *Unpacker) records(m *peerpb.Records) ([]transfer.Record, error) {
 	n := len(m.GetBoots())
 	err := fit("records", n, maxMembers, len(m.GetNodes()), len(m.GetSeqs()), len(m.GetStates()), len(m.GetOwners()), len(m.GetAges()))
-	if err != nil || n == 0 {
+	if err != nil {
 		return nil, err
 	}
 	records := make([]transfer.Record, 0, n)
@@ -49,7 +49,7 @@ func (u *Unpacker) records(m *peerpb.Records) ([]transfer.Record, error) {
 			State: membership.State(state), Owner: at(m.GetOwners(), i), Age: max(0, at(m.GetAges(), i)),
 		})
 	}
-	return records, nil
+	return orNil(records), nil
 }
 
 func node(name []byte) (membership.NodeID, error) {
@@ -60,7 +60,7 @@ func node(name []byte) (membership.NodeID, error) {
 }
 
 func nodes(names [][]byte) ([]membership.NodeID, error) {
-	if err := fit("absent", len(names), maxMembers); err != nil || len(names) == 0 {
+	if err := fit("absent", len(names), maxMembers); err != nil {
 		return nil, err
 	}
 	ids := make([]membership.NodeID, len(names))
@@ -70,7 +70,7 @@ func nodes(names [][]byte) ([]membership.NodeID, error) {
 			return nil, err
 		}
 	}
-	return ids, nil
+	return orNil(ids), nil
 }
 
 func (u *Unpacker) views(m *peerpb.Views) (transfer.Message, error) {

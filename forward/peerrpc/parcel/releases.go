@@ -20,7 +20,7 @@ func packNudge(m *transfer.Nudge) *peerpb.Nudge {
 
 func (u *Unpacker) releases(m *peerpb.Releases) ([]transfer.Release, error) {
 	n := len(m.GetBoots())
-	if err := u.items("releases", n, m.GetPartitions(), len(m.GetNumbers())); err != nil || n == 0 {
+	if err := u.items("releases", n, m.GetPartitions(), len(m.GetNumbers())); err != nil {
 		return nil, err
 	}
 	releases := make([]transfer.Release, n)
@@ -29,7 +29,7 @@ func (u *Unpacker) releases(m *peerpb.Releases) ([]transfer.Release, error) {
 			Partition: int(at(m.GetPartitions(), i)), Boot: membership.BootID(m.GetBoots()[i]), Number: at(m.GetNumbers(), i),
 		}
 	}
-	return releases, nil
+	return orNil(releases), nil
 }
 
 func (u *Unpacker) nudge(m *peerpb.Nudge) (transfer.Message, error) {

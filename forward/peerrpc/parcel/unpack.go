@@ -100,8 +100,8 @@ func (u *Unpacker) items(list string, n int, partitions []uint32, columns ...int
 }
 
 func (u *Unpacker) partitions(list string, column []uint32) ([]int, error) {
-	if err := u.items(list, len(column), column); err != nil || len(column) == 0 {
+	if err := u.items(list, len(column), column); err != nil {
 		return nil, err
 	}
-	return keyColumn(column, func(p *uint32) int { return int(*p) }), nil
+	return orNil(keyColumn(column, func(p *uint32) int { return int(*p) })), nil
 }
