@@ -357,6 +357,101 @@ func TestFullTableIsAskedOnce(t *testing.T) {
 	}
 }
 
+// Who decides here gets all the time there is, and the context that ends it.
+func TestLocalMayWaitUntilTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type key struct{}
+		f := newFixture(t, func(c *Config) {
+			c.Local = localFunc(func(ctx context.Context, now, deadline int64, _ *owner.Call, v *limit.Verdict) error {
+				if now != wall() || deadline != now+int64(DefaultDeadline) || ctx.Value(key{}) != "the caller's" {
+					t.Errorf("at %d until %d", now-wall(), deadline-now)
+				}
+				time.Sleep(30 * time.Millisecond)
+				v.Allowed = true
+				return nil
+			})
+		})
+		f.publish(t, nil)
+		ctx := context.WithValue(context.Background(), key{}, "the caller's")
+		v, err := f.Decide(ctx, &limit.Charge{Counter: f.nameOf(t, self), Rule: tokens(t, 10), Cost: 1})
+		if err != nil || !v.Allowed || v.Source != limit.SourceOwner {
+			t.Errorf("verdict %+v, %v", v, err)
+		}
+	})
+}
+
+// A search that has waited here has the rest of the time, not all of it anew; a
+// context's deadline is told to the next one asked.
+func TestTheRestOfTheTimeIsForTheNext(t *testing.T) {
+	for _, tt := range []struct{ timeout, left time.Duration }{{time.Hour, 20 * time.Millisecond}, {40 * time.Millisecond, 10 * time.Millisecond}} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, func(c *Config) {
+				c.Local = localFunc(func(context.Context, int64, int64, *owner.Call, *limit.Verdict) error {
+					time.Sleep(30 * time.Millisecond)
+					return &transfer.NotMine{Hint: other}
+				})
+			})
+			f.publish(t, map[membership.NodeID]Peer{other: peerFunc(func(_ context.Context, _ *owner.Call, deadline int64) (limit.Verdict, error) {
+				if left := time.Duration(deadline - wall()); left != tt.left {
+					t.Errorf("%v are left; want %v", left, tt.left)
+				}
+				return limit.Verdict{Allowed: true}, nil
+			})})
+			ctx, cancel := context.WithTimeout(context.Background(), tt.timeout)
+			defer cancel()
+			if v, err := f.Decide(ctx, &limit.Charge{Counter: f.nameOf(t, self), Rule: tokens(t, 10), Cost: 1}); err != nil || v.Source != limit.SourceForwarded {
+				t.Errorf("verdict %+v, %v", v, err)
+			}
+		})
+	}
+}
+
+// What has run out of time here may have been counted: it is a timeout like
+// another's, and is sent nowhere.
+func TestLocalTimeoutIsAskedOnce(t *testing.T) {
+	var asked atomic.Int32
+	f := newFixture(t, func(c *Config) {
+		c.Local = localFunc(func(context.Context, int64, int64, *owner.Call, *limit.Verdict) error {
+			asked.Add(1)
+			return context.DeadlineExceeded
+		})
+	})
+	f.publish(t, nil)
+	charge := limit.Charge{Counter: f.nameOf(t, self), Rule: withFailure(tokens(t, 10), limit.FailDeny), Cost: 1}
+	if v, err := f.Decide(context.Background(), &charge); err != nil || v.Allowed || v.Source != limit.SourceFallback || asked.Load() != 1 {
+		t.Errorf("verdict %+v, %v, asked %d times", v, err, asked.Load())
+	}
+	charge.Mode = limit.Refund
+	if _, err := f.Decide(context.Background(), &charge); !errors.Is(err, context.DeadlineExceeded) || asked.Load() != 2 {
+		t.Errorf("a refund: %v, asked %d times", err, asked.Load())
+	}
+	if got := f.witness.told(); got != "map[timeout:2] [true]" {
+		t.Errorf("observer was told %s", got)
+	}
+	if logs := f.logs.String(); !strings.Contains(logs, "owner=a") {
+		t.Errorf("log: %s", logs)
+	}
+}
+
+// Nobody waits for the verdict of a call that was cancelled while it waited here.
+func TestLocalCancelled(t *testing.T) {
+	f := newFixture(t, func(c *Config) {
+		c.Local = localFunc(func(ctx context.Context, _, _ int64, _ *owner.Call, _ *limit.Verdict) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+	})
+	f.publish(t, nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	time.AfterFunc(time.Millisecond, cancel)
+	if _, err := f.Decide(ctx, &limit.Charge{Counter: f.nameOf(t, self), Rule: tokens(t, 1), Cost: 1}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	if got := f.witness.told(); got != "map[] []" {
+		t.Errorf("observer was told %s", got)
+	}
+}
+
 func TestDecideDoesNotAllocate(t *testing.T) {
 	f := newFixture(t, nil)
 	peer := peerFunc(func(context.Context, *owner.Call, int64) (limit.Verdict, error) {
