@@ -181,8 +181,7 @@ func TestQueuedBytesAreBounded(t *testing.T) {
 		t.Errorf("%d after all were overdue, %d before", n, most)
 	}
 	b.fail(down)
-	b.start(&session{stream: out})
-	b.pause()
+	b.fail(connecting)
 	if n := fill(); n != most {
 		t.Errorf("%d after all failed, %d before", n, most)
 	}
@@ -268,15 +267,17 @@ func TestFail(t *testing.T) {
 	if len(second.sent) != 1 || second.sent[0].Id != 3 {
 		t.Fatalf("%d frames on the new stream", len(second.sent))
 	}
-	b.put(t, 4, 100)
 	five := b.put(t, 5, 100)
+	six := b.put(t, 6, 100)
 	b.fail(down)
-	for _, w := range []*waiter{three, five} {
-		if a, ok := has(w); !ok || !errors.Is(a.err, forward.ErrUnreachable) {
-			t.Errorf("%+v, %v", a, ok)
+	for w, want := range map[*waiter]error{
+		three: forward.ErrUnreachable, five: forward.ErrUnreachable, six: forward.ErrAbsent,
+	} {
+		if a, ok := has(w); !ok || a.err != want {
+			t.Errorf("%+v, %v, want %v", a, ok, want)
 		}
 	}
-	if _, err := b.add(&record{cost: 1, name: []byte("k")}, b.waiters.get(100)); !errors.Is(err, forward.ErrUnreachable) {
+	if _, err := b.add(&record{cost: 1, name: []byte("k")}, b.waiters.get(100)); err != forward.ErrAbsent {
 		t.Errorf("down: %v", err)
 	}
 	if b.pending != 0 || b.unanswered != 0 {
@@ -284,18 +285,32 @@ func TestFail(t *testing.T) {
 	}
 }
 
-// Nothing leaves on a stream whose owner has said farewell.
-func TestPause(t *testing.T) {
+// Nothing leaves on a stream whose owner has said farewell: what was not sent
+// can be asked of another node. The stream is closed with the last answer.
+func TestLeave(t *testing.T) {
 	b, out := newTestBatch(), &wire{}
-	b.start(&session{stream: out})
-	b.put(t, 1, 100)
-	if n := b.pause(); n != 1 {
-		t.Errorf("%d unanswered", n)
+	s := &session{stream: out}
+	b.start(s)
+	sent := []*waiter{b.put(t, 1, 100), b.put(t, 2, 100)}
+	queued := b.put(t, 3, 100)
+	b.leave(s)
+	if a, ok := has(queued); !ok || a.err != forward.ErrAbsent {
+		t.Errorf("not sent: %+v, %v", a, ok)
 	}
-	b.put(t, 2, 100)
-	out.reply(t, b.batcher, 0)
-	if n := b.pause(); n != 0 || len(out.sent) != 1 || len(b.queue) != 1 {
-		t.Errorf("%d unanswered, %d frames sent, %d queued", n, len(out.sent), len(b.queue))
+	if _, err := b.add(&record{cost: 1, name: []byte("k")}, b.waiters.get(100)); err != forward.ErrAbsent {
+		t.Errorf("afterwards: %v", err)
+	}
+	for i, w := range sent {
+		if out.closed {
+			t.Errorf("closed before answer %d", i)
+		}
+		out.reply(t, b.batcher, i)
+		if a, ok := has(w); !ok || a.err != nil {
+			t.Errorf("sent: %+v, %v", a, ok)
+		}
+	}
+	if !out.closed || len(out.sent) != 2 {
+		t.Errorf("closed %v, %d frames sent", out.closed, len(out.sent))
 	}
 }
 
@@ -343,7 +358,7 @@ func TestBrokenOffFrameIsReused(t *testing.T) {
 		ws = append(ws, b.waiters.get(100))
 		f.add(&record{cost: 1, name: []byte("k")}, ws[len(ws)-1])
 	}
-	if err := b.handOut(f, []byte{byte(full), byte(full), 0xff}); !errors.Is(err, errBadFrame) {
+	if _, err := b.handOut(f, []byte{byte(full), byte(full), 0xff}); !errors.Is(err, errBadFrame) {
 		t.Fatal(err)
 	}
 	b.frames.put(f)

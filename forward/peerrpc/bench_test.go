@@ -138,11 +138,11 @@ func benchJudge(b *testing.B, rule *limit.Rule) func(records []byte) []byte {
 	table := holding(testPartitions)
 	table.Learn(rule)
 	cfg := serverConfig("owner", table)
-	judges := sync.Pool{New: func() any { return &judge{cfg: &cfg} }}
+	judges := sync.Pool{New: func() any { return newJudge(&cfg) }}
 	return func(records []byte) []byte {
 		j := judges.Get().(*judge)
 		defer judges.Put(j)
-		answers, err := j.frame(records, nil)
+		answers, _, err := j.frame(asking(records), nil)
 		if err != nil {
 			b.Error(err)
 		}

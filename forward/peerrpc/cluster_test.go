@@ -39,7 +39,7 @@ func startNodes(t *testing.T, n *network) []*node {
 			}
 		}
 		cfg := serverConfig(nd.id, nd.table)
-		cfg.Hint = ownerOf
+		cfg.Decider = hinting(nd.table, ownerOf)
 		serve(t, cfg, n.listen(string(nd.id)))
 	}
 	for _, nd := range nodes {

@@ -2,12 +2,13 @@ package peerrpc
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/ringlimit/ringlimit/limit"
 	"github.com/ringlimit/ringlimit/membership"
 	"github.com/ringlimit/ringlimit/owner"
+	"github.com/ringlimit/ringlimit/owner/transfer"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -77,13 +79,39 @@ func callOf(rule *limit.Rule, name string, cost int64) *owner.Call {
 		Charge: limit.Charge{Counter: []byte(name), Rule: rule, Cost: cost}}
 }
 
+// table is what the tests decide with: an *owner.Table, or something instead.
+type table interface {
+	DecideFrame(now int64, calls []owner.Call, results []owner.Result)
+	Rule(id limit.RuleID) *limit.Rule
+}
+
+// decider makes a Decider of a table. It puts nothing off.
+type decider struct {
+	table
+	hint func(partition int) (membership.NodeID, uint64)
+}
+
+func (d *decider) DecideFrame(now, _ int64, calls []owner.Call, results []owner.Result, _ owner.Late, _ uint64) {
+	d.table.DecideFrame(now, calls, results)
+	for i := range results {
+		if results[i].Err == owner.ErrNotHolder {
+			id, ring := d.hint(calls[i].Partition)
+			results[i].Err = &transfer.NotMine{Hint: id, Ring: ring}
+		}
+	}
+}
+
+// hinting is a Decider that says of what it does not hold what hint does.
+func hinting(t table, hint func(int) (membership.NodeID, uint64)) Decider { return &decider{t, hint} }
+
 // serverConfig is one that needs only a table.
-func serverConfig(id membership.NodeID, table Table) ServerConfig {
+func serverConfig(id membership.NodeID, t table) ServerConfig {
 	return ServerConfig{
-		Self: id, Token: "secret", Table: table, Seed: 1, Partition: partitionOf,
-		Hint:   func(int) (membership.NodeID, uint64) { return "other", 7 },
-		Now:    wall,
-		Logger: silent(),
+		Self: id, Token: "secret", Partitions: testPartitions, Seed: 1, Partition: partitionOf,
+		Decider: hinting(t, func(int) (membership.NodeID, uint64) { return "other", 7 }),
+		Receive: func(membership.NodeID, membership.BootID, transfer.Message) {},
+		Now:     wall,
+		Logger:  silent(),
 	}
 }
 
@@ -114,9 +142,16 @@ func loopback(t testing.TB) net.Listener {
 	return l
 }
 
+func poolConfig(dial func(context.Context, string) (net.Conn, error)) PoolConfig {
+	return PoolConfig{
+		Self: "asker", Boot: 7, Token: "secret", Now: wall, Dial: dial,
+		Refused: func(membership.NodeID) {}, Logger: silent(),
+	}
+}
+
 func newPool(t testing.TB, dial func(context.Context, string) (net.Conn, error)) *Pool {
 	t.Helper()
-	p := NewPool(PoolConfig{Self: "asker", Token: "secret", Now: wall, Dial: dial, Logger: silent()})
+	p := NewPool(poolConfig(dial))
 	t.Cleanup(func() { p.Close() })
 	return p
 }
@@ -156,7 +191,7 @@ func (n *network) dial(ctx context.Context, addr string) (net.Conn, error) {
 	l := n.listeners[addr]
 	n.mu.Unlock()
 	if l == nil {
-		return nil, errors.New("connection refused")
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 	}
 	c, err := l.DialContext(ctx)
 	if err == nil {
@@ -193,9 +228,11 @@ type pair struct {
 
 var ownerMember = membership.Member{ID: "owner", Boot: 1, Peer: "owner:1"}
 
-func newPair(t testing.TB, table Table) *pair {
+func newPair(t testing.TB, owner table) *pair { return newPairWith(t, serverConfig("owner", owner)) }
+
+func newPairWith(t testing.TB, cfg ServerConfig) *pair {
 	n := newNetwork()
-	p := &pair{net: n, stop: serve(t, serverConfig("owner", table), n.listen("owner:1"))}
+	p := &pair{net: n, stop: serve(t, cfg, n.listen("owner:1"))}
 	p.pool = newPool(t, n.dial)
 	p.peer = p.pool.Peer(ownerMember)
 	return p

@@ -17,6 +17,9 @@ import (
 	"github.com/ringlimit/ringlimit/owner/transfer"
 )
 
+// asking is a frame of these records.
+func asking(records []byte) *peerpb.Frame { return &peerpb.Frame{Id: 1, Records: records} }
+
 // ask frames the records, has them judged and reads the answers.
 func ask(t *testing.T, cfg ServerConfig, records ...record) []answer {
 	t.Helper()
@@ -24,8 +27,8 @@ func ask(t *testing.T, cfg ServerConfig, records ...record) []answer {
 	for i := range records {
 		frame = appendRecord(frame, &records[i])
 	}
-	j := judge{cfg: &cfg}
-	reply, err := j.frame(frame, nil)
+	j := newJudge(&cfg)
+	reply, _, err := j.frame(asking(frame), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,8 +85,8 @@ func TestBadFrameCountsNothing(t *testing.T) {
 	for what, frame := range map[string][]byte{
 		"cut short": append(good, good[:len(good)-1]...), "empty": nil, "too many": crowd, "flags": {0xff, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 'k'},
 	} {
-		j := judge{cfg: &cfg}
-		if _, err := j.frame(frame, nil); !errors.Is(err, errBadFrame) {
+		j := newJudge(&cfg)
+		if _, _, err := j.frame(asking(frame), nil); !errors.Is(err, errBadFrame) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -126,8 +129,8 @@ func TestJudgeLearnsNoMoreThanItNeeds(t *testing.T) {
 	}
 	table = holding(testPartitions)
 	cfg := serverConfig("owner", table)
-	j := judge{cfg: &cfg}
-	if _, err := j.frame(append(appendRecord(nil, &r), 0xff), nil); !errors.Is(err, errBadFrame) || table.Rule(rule.ID()) != nil {
+	j := newJudge(&cfg)
+	if _, _, err := j.frame(asking(append(appendRecord(nil, &r), 0xff)), nil); !errors.Is(err, errBadFrame) || table.Rule(rule.ID()) != nil {
 		t.Errorf("a bad frame: %v, learned %v", err, table.Rule(rule.ID()))
 	}
 }
@@ -137,14 +140,14 @@ func TestRulesOfAStreamAreBounded(t *testing.T) {
 	now := wall()
 	cfg := serverConfig("owner", holding(testPartitions))
 	cfg.Now = func() int64 { return now }
-	j := judge{cfg: &cfg}
+	j := newJudge(&cfg)
 	bring := func(from, n int64) (judged int) {
 		var frame []byte
 		for i := range n {
 			rule := tokens(t, from+i/2)
 			frame = appendRecord(frame, &record{rule: rule.ID(), cost: 1, name: []byte("k"), body: rule.Encode()})
 		}
-		reply, err := j.frame(frame, nil)
+		reply, _, err := j.frame(asking(frame), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -188,10 +191,10 @@ func TestLargestReply(t *testing.T) {
 	table, rule := owner.NewTable(owner.Config{Partitions: testPartitions, Now: wall}), tokens(t, 5)
 	table.Learn(rule)
 	cfg := serverConfig("owner", table)
-	cfg.Hint = longestHint
+	cfg.Decider = hinting(table, longestHint)
 	frame := manyRecords(rule)
-	j := judge{cfg: &cfg}
-	reply, err := j.frame(frame, nil)
+	j := newJudge(&cfg)
+	reply, _, err := j.frame(asking(frame), nil)
 	if size := proto.Size(&peerpb.Frame{Id: math.MaxUint64, Records: reply}); err != nil || size > maxReply || len(frame) > frameBytes {
 		t.Errorf("%d bytes, %v; the asker takes %d", size, err, maxReply)
 	}
@@ -220,10 +223,10 @@ func TestJudgeDoesNotAllocate(t *testing.T) {
 	for range 64 {
 		frame = appendRecord(frame, &record{rule: rule.ID(), cost: 1, name: []byte("k")})
 	}
-	j := judge{cfg: &cfg}
+	j := newJudge(&cfg)
 	n := testing.AllocsPerRun(100, func() {
 		var err error
-		if reply, err = j.frame(frame, reply[:0]); err != nil {
+		if reply, _, err = j.frame(asking(frame), reply[:0]); err != nil {
 			t.Error(err)
 		}
 	})

@@ -26,8 +26,9 @@ func TestPoolKeepsReplacesAndDropsPeers(t *testing.T) {
 		if _, err := p.check(tokens(t, 1), "k", 1, time.Second); err != nil {
 			t.Errorf("over the replaced connection, before its successor is known: %v", err)
 		}
-		p.pool.Retain(membership.NewView([]membership.Member{later}))
-		if _, err := p.check(tokens(t, 1), "k", 1, time.Second); !errors.Is(err, forward.ErrUnreachable) {
+		p.pool.Retain([]membership.Member{later})
+		synctest.Wait()
+		if _, err := p.check(tokens(t, 1), "k", 1, time.Second); !errors.Is(err, forward.ErrAbsent) {
 			t.Errorf("over the replaced connection, afterwards: %v", err)
 		}
 		moved := later
@@ -35,21 +36,23 @@ func TestPoolKeepsReplacesAndDropsPeers(t *testing.T) {
 		if p.pool.Peer(moved) == again {
 			t.Error("the same connection to another address")
 		}
-		p.pool.Retain(membership.NewView([]membership.Member{later}))
+		p.pool.Retain([]membership.Member{later})
 		if n := len(p.pool.conns); n != 0 {
 			t.Errorf("%d connections to where the view has nobody", n)
 		}
 		last := p.pool.Peer(later)
-		p.pool.Retain(membership.NewView([]membership.Member{later, {ID: "x"}}))
+		p.pool.Retain([]membership.Member{later, {ID: "x"}})
+		synctest.Wait()
 		if _, err := last.Check(context.Background(), callOf(tokens(t, 1), "k", 1), within(time.Second)); err != nil {
 			t.Errorf("a member in the view: %v", err)
 		}
-		p.pool.Retain(membership.NewView(nil))
-		if _, err := last.Check(context.Background(), callOf(tokens(t, 1), "k", 1), within(time.Second)); !errors.Is(err, forward.ErrUnreachable) {
+		p.pool.Retain(nil)
+		synctest.Wait()
+		if _, err := last.Check(context.Background(), callOf(tokens(t, 1), "k", 1), within(time.Second)); !errors.Is(err, forward.ErrAbsent) {
 			t.Errorf("a member that is gone: %v", err)
 		}
 		p.pool.Close()
-		if _, err := p.pool.Peer(later).Check(context.Background(), callOf(tokens(t, 1), "k", 1), within(time.Second)); !errors.Is(err, forward.ErrUnreachable) {
+		if _, err := p.pool.Peer(later).Check(context.Background(), callOf(tokens(t, 1), "k", 1), within(time.Second)); !errors.Is(err, forward.ErrAbsent) {
 			t.Errorf("from a closed pool: %v", err)
 		}
 	})

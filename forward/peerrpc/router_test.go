@@ -57,7 +57,7 @@ func newGateway(t *testing.T, n *network, id membership.NodeID) *gateway {
 
 func (g *gateway) serve(t *testing.T) {
 	cfg := serverConfig(g.id, g.table)
-	cfg.Hint = g.OwnerOf
+	cfg.Decider = hinting(g.table, g.OwnerOf)
 	serve(t, cfg, g.net.listen(string(g.id)))
 }
 
@@ -85,7 +85,7 @@ func (g *gateway) believe(t *testing.T, ids ...membership.NodeID) *ring.Ring {
 		}
 		g.table.SetPhase(p, phase)
 	}
-	g.pool.Retain(view)
+	g.pool.Retain(members)
 	return rg
 }
 
@@ -165,7 +165,7 @@ func TestH55OwnerDies(t *testing.T) {
 		before := runtime.NumGoroutine()
 		n.forget("b")
 		n.cut()
-		admitted := 0
+		admitted, died := 0, time.Now()
 		for i := range 1000 {
 			start := time.Now()
 			v := a.check(t, rule, name)
@@ -176,8 +176,10 @@ func TestH55OwnerDies(t *testing.T) {
 				admitted++
 			}
 		}
-		if admitted != 50 || a.failed.Load() != 1000 || a.outages.Load() != 1 {
-			t.Errorf("%d admitted, %d counted in %d outages", admitted, a.failed.Load(), a.outages.Load())
+		// Each has looked for another owner until its deadline.
+		share := 50 + int(50*time.Since(died)/time.Minute)
+		if admitted < 50 || admitted > share || a.failed.Load() != 1000 || a.outages.Load() != 1 {
+			t.Errorf("%d admitted of %d, %d counted in %d outages", admitted, share, a.failed.Load(), a.outages.Load())
 		}
 		if after := runtime.NumGoroutine(); after > before+2 {
 			t.Errorf("%d goroutines, before %d", after, before)

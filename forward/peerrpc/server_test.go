@@ -42,7 +42,8 @@ func rawStream(t *testing.T, addr string, md metadata.MD, opts ...grpc.DialOptio
 }
 
 func greeting(changes ...string) metadata.MD {
-	md := metadata.Pairs(versionKey, strconv.Itoa(version), nodeKey, `"owner"`, tokenKey, "secret")
+	md := metadata.Pairs(versionKey, strconv.Itoa(version), nodeKey, `"owner"`, tokenKey, "secret",
+		fromKey, `"asker"`, bootKey, "7")
 	for i := 0; i < len(changes); i += 2 {
 		md.Set(changes[i], changes[i+1])
 	}
@@ -60,11 +61,17 @@ func TestHandshake(t *testing.T) {
 	}{
 		{"the same version", greeting(), codes.OK, ""},
 		{"the next version", greeting(versionKey, strconv.Itoa(version+1)), codes.OK, ""},
-		{"the version before", greeting(versionKey, strconv.Itoa(version-1)), codes.OK, ""},
+		{"the first version", greeting(versionKey, strconv.Itoa(max(oldest, version-1))), codes.OK, ""},
+		{"one before it", greeting(versionKey, strconv.Itoa(max(oldest, version-1)-1)), codes.FailedPrecondition, versionKey},
 		{"a far version", greeting(versionKey, strconv.Itoa(version+2)), codes.FailedPrecondition, versionKey},
 		{"no version", greeting(versionKey, ""), codes.FailedPrecondition, versionKey},
 		{"another node", greeting(nodeKey, `"x"`), codes.FailedPrecondition, `"x" was meant, but this address is now "owner"`},
 		{"a wrong token", greeting(tokenKey, "guess"), codes.Unauthenticated, "secret"},
+		{"no name", greeting(fromKey, `""`), codes.FailedPrecondition, fromKey},
+		{"a bare name", greeting(fromKey, "asker"), codes.FailedPrecondition, fromKey},
+		{"a long name", greeting(fromKey, strconv.Quote(strings.Repeat("x", maxHint+1))), codes.FailedPrecondition, fromKey},
+		{"no run", greeting(bootKey, ""), codes.FailedPrecondition, bootKey},
+		{"no number of a run", greeting(bootKey, "xyz"), codes.FailedPrecondition, bootKey},
 		{"nothing", metadata.MD{}, codes.Unauthenticated, tokenKey},
 		{"two tokens", metadata.Join(greeting(), metadata.Pairs(tokenKey, "secret")), codes.Unauthenticated, tokenKey},
 	} {
@@ -95,7 +102,7 @@ func TestBadFramesEndTheStream(t *testing.T) {
 		"cut short":     {good[:len(good)-1], codes.InvalidArgument},
 		"garbage":       {bytes.Repeat([]byte{0xff}, 100), codes.InvalidArgument},
 		"absurd length": {append(bytes.Clone(good[:10]), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f), codes.InvalidArgument},
-		"too large":     {make([]byte, maxFrame+1), codes.ResourceExhausted},
+		"too large":     {make([]byte, maxFrame+1), codes.InvalidArgument},
 	} {
 		stream := rawStream(t, l.Addr().String(), greeting())
 		if err := stream.Send(&peerpb.Frame{Id: 1, Records: c.records}); err != nil {
@@ -106,10 +113,10 @@ func TestBadFramesEndTheStream(t *testing.T) {
 		}
 	}
 	stream := rawStream(t, l.Addr().String(), greeting())
-	if err := stream.Send(&peerpb.Frame{Id: math.MaxUint64, Records: good}); err != nil {
+	if err := stream.Send(&peerpb.Frame{Id: math.MaxUint64 - 1, Records: good}); err != nil {
 		t.Fatal(err)
 	}
-	if f, err := stream.Recv(); err != nil || f.Id != math.MaxUint64 {
+	if f, err := stream.Recv(); err != nil || f.Id != math.MaxUint64-1 {
 		t.Errorf("a good frame afterwards: %v, %v", f, err)
 	}
 }
@@ -192,7 +199,7 @@ func TestStuckStreamsDelayNoFarewell(t *testing.T) {
 	table := owner.NewTable(owner.Config{Partitions: testPartitions, Now: wall})
 	table.Learn(rule)
 	cfg, asked := serverConfig("owner", table), make(chan struct{}, 5*maxRecords)
-	cfg.Hint = func(p int) (membership.NodeID, uint64) { asked <- struct{}{}; return longestHint(p) }
+	cfg.Decider = hinting(table, func(p int) (membership.NodeID, uint64) { asked <- struct{}{}; return longestHint(p) })
 	s := NewServer(cfg)
 	go s.Serve(l)
 	var stuck []checks
@@ -226,7 +233,8 @@ func TestStuckStreamsDelayNoFarewell(t *testing.T) {
 
 // A stream whose handler has returned is gRPC's: no farewell is sent on it.
 func TestNoFarewellAfterTheEnd(t *testing.T) {
-	a := &answerer{} // without a stream: to send would panic
+	cfg := serverConfig("owner", holding(1))
+	a := newAnswerer(&cfg, nil) // without a stream: to send would panic
 	a.end()
 	a.farewell()
 }
