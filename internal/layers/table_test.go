@@ -75,6 +75,8 @@ var dependencies = map[string]layer{
 		"policy and doors stay testable without a network"},
 	"google.golang.org/protobuf": {[]string{"forward/peerrpc", "forward/peerrpc/parcel", "forward/peerrpc/peerpb"},
 		"the frame between nodes"},
+	"golang.org/x/sys": {[]string{"owner/driver"},
+		"whether the machine has slept"},
 	"github.com/goccy/go-yaml": {[]string{"rules", "cmd/ringlimit"},
 		"files are read at two places: the rules and the settings"},
 	"github.com/go-json-experiment/json": {[]string{"rules", "front/..."},
