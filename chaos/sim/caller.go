@@ -119,6 +119,10 @@ func (n *node) decide(c *check) {
 // may have happened since the table decided.
 func (n *node) charge(c *check) {
 	n.unpaid[c] = true
+	if c.key.slack < 0 {
+		n.admit(c)
+		return
+	}
 	waits, due := n.core.Charge(c.key.partition, c.key.id, 1, c.key.slack, c)
 	if !waits {
 		n.admit(c)

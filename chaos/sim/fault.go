@@ -82,8 +82,7 @@ func Crash(w *world) {
 
 func (w *world) crash(n *node) {
 	w.happened("%s crashes", n.id)
-	w.bound.crashes++
-	w.bound.holders = true
+	w.loses(n)
 	n.stop()
 	if run := n.boots; w.chance(70) {
 		w.after(w.between(200*ms, 3*s), func() { w.again(n, run) })
@@ -115,8 +114,7 @@ func Pause(w *world) {
 
 func (w *world) pause(n *node) {
 	w.happened("%s is paused", n.id)
-	w.bound.pauses++
-	w.bound.holders = true
+	w.loses(n)
 	n.paused = true
 	run := n.boots
 	w.after(w.between(1500*ms, 6*s), func() {
@@ -172,10 +170,8 @@ func (w *world) pair() (a, b *node) {
 
 func (w *world) split(what string, cut func(a, b *node) bool) {
 	w.happened("%s", what)
-	w.bound.splits++
-	w.bound.holders = true
 	lasts := w.between(1*s, 5*s)
-	w.bound.apart += lasts + longest
+	w.part(lasts)
 	var links []link
 	for _, a := range w.nodes {
 		for _, b := range w.nodes {
@@ -195,11 +191,11 @@ func (w *world) split(what string, cut func(a, b *node) bool) {
 
 // Rules changes the limits once, at every node when it hears of it.
 func Rules(w *world) {
-	if w.bound.rules {
+	if w.changed {
 		return // once is enough
 	}
 	w.happened("the rules change")
-	w.bound.rules = true
+	w.changed = true
 	for _, k := range w.keys {
 		k.changed = w.now + epoch
 	}

@@ -23,6 +23,7 @@ type node struct {
 	waiting []*check
 	unpaid  map[*check]bool // charged, and not told so yet
 	tickAt  int64
+	own     map[int]bool // partitions that it acquires with counters of its own
 	silence map[*node]silence
 }
 
@@ -30,7 +31,7 @@ type node struct {
 // together, and by up to 20 ms, so that they do not quite.
 func (w *world) addNode() *node {
 	n := &node{w: w, id: membership.NodeID(fmt.Sprintf("n%d", len(w.nodes)+1))}
-	n.skew = epoch + w.between(-600, 600)*60*s + w.between(-20*ms, 20*ms)
+	n.skew = epoch + w.between(-600, 600)*60*s + w.between(-skewed, skewed)
 	w.nodes = append(w.nodes, n)
 	return n
 }
@@ -44,8 +45,8 @@ func (n *node) clock() int64 { return n.w.now + n.skew }
 func (n *node) start() {
 	n.w.boots++
 	n.boots++
-	n.w.rules[n] = n.w.bound.rules // it reads the latest
-	n.up, n.waiting, n.asleep, n.silence, n.unpaid = true, nil, nil, map[*node]silence{}, map[*check]bool{}
+	n.w.rules[n] = n.w.changed // it reads the latest
+	n.up, n.waiting, n.asleep, n.silence, n.unpaid, n.own = true, nil, nil, map[*node]silence{}, map[*check]bool{}, map[int]bool{}
 	n.table = owner.NewTable(owner.Config{Partitions: n.w.cfg.Partitions, Now: n.clock})
 	n.core = transfer.New(transfer.Config{
 		Self:       transfer.Record{ID: n.id, Boot: n.w.boots, Seq: 1, State: membership.Joining, Owner: true},

@@ -34,7 +34,9 @@ type Result struct {
 	Refusals   int
 	Unanswered int
 	Excess     float64 // the most over-admitted key, in percent of its limit
+	Bare       float64 // the same among those whose rule wants no copies
 	Holders    int     // of one partition, at most
+	Lost       int     // partitions of which faults hit everything there was
 	Faults     []string
 	Broken     []string // what must be true and was not
 }
@@ -44,6 +46,7 @@ const (
 	calmFor   = 1 * s
 	faultsFor = 7 * s
 	quietFor  = 7 * s
+	settleFor = 100 * ms // nobody asks any more, and what is on its way arrives
 )
 
 // Run runs a seed.
@@ -61,7 +64,10 @@ func Run(cfg Config) Result {
 	w.runUntil(calmFor + faultsFor)
 	w.mend()
 	w.runUntil(calmFor + faultsFor + quietFor)
+	w.closed = true
+	w.runUntil(w.now + settleFor)
 	w.quiet()
+	w.copies()
 	w.verdict()
 	return w.result()
 }
@@ -69,7 +75,7 @@ func Run(cfg Config) Result {
 func (w *world) result() Result {
 	return Result{
 		Hash: w.hash.Sum64(), Checks: w.asked, Verdicts: w.verdicts, Refusals: w.refusals,
-		Unanswered: w.unanswered, Holders: w.mostHolders, Faults: w.faults, Broken: w.broken, Excess: w.worst,
+		Unanswered: w.unanswered, Holders: w.mostHolders, Faults: w.faults, Broken: w.broken, Excess: w.worst, Bare: w.worstBare, Lost: w.lost,
 	}
 }
 
@@ -85,6 +91,12 @@ func (w *world) makeKeys() {
 		if spec.Algorithm == limit.LeakyBucket {
 			spec.Burst, spec.Police = spec.Limit-1, true
 		}
+		switch {
+		case w.cfg.Sync && i%2 == 0:
+			spec.Durability = limit.DurabilitySync
+		case i%8 == 7:
+			spec.Durability = limit.DurabilityNone
+		}
 		k := &key{name: fmt.Sprintf("k%d", i)}
 		k.old = mustRule(spec)
 		spec.Limit = spec.Limit * int64(2+i%4) / 3 // less, the same, or more
@@ -95,9 +107,7 @@ func (w *world) makeKeys() {
 		k.id = owner.Seed(1).ID([]byte(k.name))
 		k.partition = int(k.id.Hi % uint64(w.cfg.Partitions))
 		k.charged = newHistory(k.old)
-		if k.slack = k.old.Limit / 100; w.cfg.Sync && i%2 == 0 {
-			k.slack = 0
-		}
+		k.slack = k.old.Slack()
 		w.keys = append(w.keys, k)
 	}
 }
@@ -140,7 +150,7 @@ func (w *world) sweep() {
 func (w *world) someone() {
 	n := w.nodes[w.rand.IntN(len(w.nodes))]
 	k := w.keys[min(w.rand.IntN(len(w.keys)), w.rand.IntN(len(w.keys)))]
-	if n.running() && n.core.Self().State != membership.Joining {
+	if !w.closed && n.running() && n.core.Self().State != membership.Joining {
 		w.ask(n, k)
 	}
 }

@@ -20,6 +20,7 @@ func (s *store) SetPhase(p int, ph owner.Phase) {
 	if from == ph {
 		return
 	}
+	s.n.own[p] = from == owner.Released && ph == owner.Acquiring
 	name := ph.String()
 	if ph == owner.Acquiring && s.n.core.Phase(p) == owner.None {
 		name = "copy" // to the table it is acquired

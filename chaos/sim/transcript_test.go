@@ -143,7 +143,7 @@ func (s *transcript) other() string {
 
 func (s *transcript) isolate() {
 	s.lonely = s.holder()
-	s.w.bound.holders = true
+	s.w.part(5 * int64(time.Second))
 	for _, n := range s.w.nodes {
 		if n != s.lonely {
 			s.w.cut[link{n, s.lonely}], s.w.cut[link{s.lonely, n}] = true, true

@@ -15,9 +15,10 @@ import (
 const (
 	ms = int64(time.Millisecond)
 	s  = int64(time.Second)
-	// epoch is virtual time 0 in Unix nanoseconds: on the boundary of every
-	// window that is used here.
-	epoch = int64(1_700_000_040) * s
+	// epoch is virtual time 0 in Unix nanoseconds: a second after a boundary of
+	// every window that is used here, or the first admissions would count in the
+	// window before as well.
+	epoch = int64(1_700_000_041) * s
 )
 
 // world is the cluster and its virtual time.
@@ -27,6 +28,7 @@ type world struct {
 	now    int64
 	events events
 	serial uint64
+	closed bool // no client asks any more
 
 	nodes []*node // by order of first start; a restarted node keeps its place
 	cut   map[link]bool
