@@ -44,6 +44,16 @@ func TestRuleTravelsOnce(t *testing.T) {
 	}
 }
 
+// What a rule is cannot be said twice.
+func TestRuleStaysWhatItWas(t *testing.T) {
+	rule := bucket(t, 1)
+	u := NewUnpacker(stranger())
+	l := mustPack(t, NewPacker(), replicate(rule))
+	mustUnpack(t, u, l)
+	l.Rules[0] = []byte("{}")
+	same(t, mustUnpack(t, u, l), replicate(rule))
+}
+
 // Another stream knows nothing of the first.
 func TestRuleTravelsOnEachStream(t *testing.T) {
 	rule := bucket(t, 1)
