@@ -19,7 +19,7 @@ type wire struct {
 }
 
 func (w *wire) Send(f *peerpb.Frame) error {
-	w.sent = append(w.sent, &peerpb.Frame{Id: f.Id, Records: append([]byte(nil), f.Records...)})
+	w.sent = append(w.sent, &peerpb.Frame{Id: f.Id, Records: append([]byte(nil), f.Records...), PatienceUs: f.PatienceUs})
 	return nil
 }
 
