@@ -50,6 +50,7 @@ func TestRuleStaysWhatItWas(t *testing.T) {
 	u := NewUnpacker(stranger())
 	l := mustPack(t, NewPacker(), replicate(rule))
 	mustUnpack(t, u, l)
+	mustUnpack(t, u, mustPack(t, NewPacker(), replicate(bucket(t, 2)))) // another is the latest
 	l.Rules[0] = []byte("{}")
 	same(t, mustUnpack(t, u, l), replicate(rule))
 }
