@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/ringlimit/ringlimit/forward"
@@ -240,4 +242,22 @@ func newPairWith(t testing.TB, cfg ServerConfig) *pair {
 
 func (p *pair) check(rule *limit.Rule, name string, cost int64, d time.Duration) (limit.Verdict, error) {
 	return p.peer.Check(context.Background(), callOf(rule, name, cost), within(d))
+}
+
+// rawCodec sends bytes as they are, and messages as usual.
+type rawCodec struct{ encoding.CodecV2 }
+
+type rawBytes []byte
+
+func (rawCodec) Name() string { return "proto" }
+
+func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
+	if raw, ok := v.(rawBytes); ok {
+		return mem.BufferSlice{mem.SliceBuffer(raw)}, nil
+	}
+	return encoding.GetCodecV2("proto").Marshal(v)
+}
+
+func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
+	return encoding.GetCodecV2("proto").Unmarshal(data, v)
 }

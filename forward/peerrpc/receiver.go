@@ -36,7 +36,7 @@ func (r *receiver) run() error {
 		case err == io.EOF:
 			return nil
 		case err != nil:
-			return badLetter(err)
+			return err
 		}
 		m, err := r.parcel.Unpack(letter)
 		if err != nil {
@@ -48,17 +48,16 @@ func (r *receiver) run() error {
 	}
 }
 
-// badLetter makes one status of the two that gRPC has for letters that are too
-// large, or none at all.
-func badLetter(err error) error {
-	switch s := status.Convert(err); s.Code() {
-	case codes.ResourceExhausted, codes.Internal:
-		return status.Error(codes.InvalidArgument, s.Message())
+// isBadLetter says whether a stream ended because of what was sent on it: a
+// letter that is broken, larger than parcel.MaxLetter, or no letter at all. The
+// latter two are gRPC's to tell.
+func isBadLetter(err error) bool {
+	switch status.Code(err) {
+	case codes.InvalidArgument, codes.ResourceExhausted, codes.Internal:
+		return true
 	}
-	return err
+	return false
 }
-
-func isBadLetter(err error) bool { return status.Code(err) == codes.InvalidArgument }
 
 // farewell asks the peer to send no more. It ends the stream when it has sent
 // what it had.
