@@ -174,6 +174,12 @@ func (k *account) batch(now int64) (b batch, ok bool) {
 	return b, ok
 }
 
+func (k *account) cut(number uint64, n int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.credit.cut(number, n)
+}
+
 func (k *account) acked(number uint64) []Reply {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -198,6 +199,7 @@ func TestChargeRacesWithTheCore(t *testing.T) {
 	}
 	const workers, charges = 4, 2000
 	var group sync.WaitGroup
+	var began atomic.Bool
 	admitted, waited := make([]int64, workers), make([]int, workers)
 	for w := range workers {
 		group.Go(func() {
@@ -208,6 +210,7 @@ func TestChargeRacesWithTheCore(t *testing.T) {
 					return
 				}
 				admitted[w]++
+				began.Store(true)
 				if waits, _ := p.Charge(i, call.ID, 1, int64(n%3), [2]int{w, n}); waits {
 					waited[w]++
 				}
@@ -223,7 +226,7 @@ func TestChargeRacesWithTheCore(t *testing.T) {
 			went[r] = true
 		}
 	}
-	for n := range 300 {
+	for n := 0; n < 300 || !began.Load(); n++ {
 		p.Owe(p.now)
 		p.drain()
 		p.confirm("b")

@@ -89,6 +89,20 @@ func (k *credit) batch(most int, now int64) batch {
 	return b
 }
 
+// cut leaves the last counters of a batch for another one.
+func (k *credit) cut(number uint64, n int) {
+	i := slices.IndexFunc(k.sent, func(b batch) bool { return b.number == number })
+	b := &k.sent[i]
+	for _, id := range b.ids[n:] {
+		if d, ok := k.debts[id]; ok && !d.dirty {
+			d.dirty = true
+			k.debts[id] = d
+			k.dirty = append(k.dirty, id)
+		}
+	}
+	b.ids, b.charged = b.ids[:n], b.charged[:n]
+}
+
 func (k *credit) next() uint64 {
 	k.number++
 	return k.number

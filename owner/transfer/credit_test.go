@@ -52,6 +52,10 @@ func TestLawCredit(t *testing.T) {
 			case 2:
 				if len(k.dirty) > 0 {
 					b := k.batch(rapid.IntRange(1, 3).Draw(t, "most"), step)
+					if n := rapid.IntRange(1, len(b.ids)).Draw(t, "fit"); n < len(b.ids) {
+						k.cut(b.number, n)
+						b.ids = b.ids[:n]
+					}
 					carried[b.number] = map[owner.ID]int64{}
 					for _, id := range b.ids {
 						carried[b.number][id] = charged[id]

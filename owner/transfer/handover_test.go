@@ -208,3 +208,43 @@ func TestARefusalIsToldToAll(t *testing.T) {
 		t.Error("it believes without having tried")
 	}
 }
+
+// Counters with long logs are cut to messages as well, and none is left behind.
+func TestLongLogsAreCut(t *testing.T) {
+	p, mine := settled(t)
+	p.cfg.Chunk = 20
+	r, err := limit.NewRule(limit.Spec{Algorithm: limit.SlidingWindowLog, Limit: 10_000, Window: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k := range 40 {
+		name, id := fmt.Sprint("k", k), owner.ID{}
+		for range 600 {
+			p.now++
+			id = p.use(mine[0], name, r)
+		}
+		p.Charge(mine[0], id, 600, 100, k)
+	}
+	p.Owe(p.now)
+	p.drain()
+	seen := map[owner.ID]bool{}
+	for messages := said[*Replicate](p, "b"); len(messages) > 0; messages = said[*Replicate](p, "b") {
+		for _, m := range messages {
+			back, stamps := &Replicated{}, 0
+			for _, c := range m.Copies {
+				for _, e := range c.Chunk.Entries {
+					seen[e.ID] = true
+					stamps += len(e.State.Log)
+				}
+				back.Receipts = append(back.Receipts, Receipt{Partition: c.Partition, Stream: c.Stream, Number: c.Number})
+			}
+			if stamps > exportAtOnce*600 {
+				t.Errorf("%d stamps in a message", stamps)
+			}
+			p.hear("b", back)
+		}
+	}
+	if len(seen) != 40 || len(p.paid()) != 40 {
+		t.Errorf("%d counters were copied", len(seen))
+	}
+}

@@ -48,13 +48,13 @@ func (c *Core) flush() {
 }
 
 func (c *Core) sendCopies(to membership.NodeID, copies []Copy) {
-	fill(copies, c.cfg.Chunk, func(k *Copy) int { return len(k.Chunk.Entries) }, func(some []Copy) {
+	fill(copies, c.cfg.Chunk, func(k *Copy) int { return weight(k.Chunk.Entries) }, func(some []Copy) {
 		c.send(to, &Replicate{some})
 	})
 }
 
 func (c *Core) sendParts(to membership.NodeID, parts []Part) {
-	fill(parts, c.cfg.Chunk, func(p *Part) int { return len(p.Chunk.Entries) }, func(some []Part) {
+	fill(parts, c.cfg.Chunk, func(p *Part) int { return weight(p.Chunk.Entries) }, func(some []Part) {
 		c.send(to, &Answers{c.view.snapshot(c.now), some})
 	})
 }

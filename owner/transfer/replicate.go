@@ -155,7 +155,11 @@ func (c *Core) pump(p int) {
 
 func (c *Core) sendBatch(p int, b *batch) {
 	r := &c.parts[p].replica
-	c.copies.add(r.to, Copy{Partition: p, Stream: r.stream, Number: b.number, Chunk: Chunk{Entries: c.cfg.Store.ExportThese(p, c.now, b.ids)}})
+	entries, n := c.exportThese(p, b.ids)
+	if n < len(b.ids) {
+		c.accounts[p].cut(b.number, n)
+	}
+	c.copies.add(r.to, Copy{Partition: p, Stream: r.stream, Number: b.number, Chunk: Chunk{Entries: entries}})
 }
 
 // chase sends again what was not acknowledged, and replaces who is silent.

@@ -22,6 +22,11 @@ type Store interface {
 	Expect(partition int, counters, names int)
 }
 
+const (
+	exportAtOnce = 16  // counters, before a look at how long their logs are
+	stampsWorth  = 128 // stamps of a log weigh as much as another counter
+)
+
 // Chunk is some of a partition's counters.
 type Chunk struct {
 	Entries []owner.Entry
@@ -39,6 +44,26 @@ func (c *Core) export(p int, from owner.Cursor) Chunk {
 		chunk.Counters, chunk.Names = c.cfg.Store.Size(p)
 	}
 	return chunk
+}
+
+// exportThese exports the first n of these counters: all of them, unless their
+// logs are so long that they would fill more than a message.
+func (c *Core) exportThese(p int, ids []owner.ID) (entries []owner.Entry, n int) {
+	for heavy := 0; n < len(ids) && heavy < c.cfg.Chunk; {
+		some := ids[n:min(n+exportAtOnce, len(ids))]
+		more := c.cfg.Store.ExportThese(p, c.now, some)
+		entries, n, heavy = append(entries, more...), n+len(some), heavy+weight(more)
+	}
+	return entries, n
+}
+
+// weight is how many counters these are worth in a message.
+func weight(entries []owner.Entry) int {
+	w := len(entries)
+	for i := range entries {
+		w += len(entries[i].State.Log) / stampsWorth
+	}
+	return w
 }
 
 // take merges counters that came. What is unusable in them does not keep the
