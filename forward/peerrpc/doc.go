@@ -1,14 +1,21 @@
-// Package peerrpc carries checks between nodes: one connection and one
-// long-lived gRPC stream from each node to each other node.
+// Package peerrpc carries checks between nodes, and what nodes say to each other
+// about counters that change hands: one connection from each node to each other
+// node, with one long-lived gRPC stream of checks and two of mail.
 //
 // The life of one check:
 //
 //	1  conn.Check       packs it into the open frame (record.go, batcher.go)
 //	2  batcher.lead     who finds fewer than two frames unanswered sends the frame
-//	3  Server.Checks    the owner's goroutine of that stream reads the frame
-//	4  judge.frame      decides all of it with one reading of the clock
+//	3  answerer.run     the owner's goroutine of that stream reads the frame
+//	4  judge.frame      has all of it decided with one reading of the clock
 //	5  batcher.answer   the asker's reader hands the answers to those who wait
 //	6  waiters.await    the caller wakes, or has left (waiter.go)
+//
+// An answer that has to wait, for a counter that is changing hands or for a copy,
+// holds up no other. In 4 it becomes "later", with which its frame counts as
+// answered; promises.Answer takes the answer itself when it is there, a goroutine
+// of the stream sends it with others (answerer.keepPromises), and the asker's
+// reader finds who waits for it (batcher.answerLate).
 //
 // A check is sent once. The exception is an owner that lacks the rule: it says
 // so, has not counted, and is sent the check again with the rule's body. It keeps
@@ -18,7 +25,14 @@
 // of them, and fails what is overdue. What was not sent by then is not sent; an
 // answer that comes later is for nobody.
 //
+// Mail is posted and may be lost (outbox.go, carrier.go, receiver.go): the core
+// says again what is still true. A hand-over has a stream of its own, so that it
+// holds up neither copies, for which replies wait, nor signs of life. What goes
+// through a stream of mail is read by package parcel.
+//
 // A stream begins with a handshake in its metadata (handshake.go) and ends when
-// the owner says farewell and has answered everything, or when the connection
-// breaks. What was in flight then fails, for it may have been counted.
+// the other says farewell and has answered or received everything, or when the
+// connection breaks. What was in flight then fails, for it may have been counted;
+// what was not sent can be asked of another node. A process that refuses
+// connections is gone, and whoever made the pool hears of it at once (dialer.go).
 package peerrpc
