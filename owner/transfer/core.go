@@ -18,42 +18,49 @@ type Config struct {
 }
 
 // Core is the state machine of one node. But for Charge it is not safe for
-// concurrent use.
-// Every method that is told the time is an event; after it, Actions says what
-// to do and Next when to call Tick. Time is in nanoseconds and never runs back.
+// concurrent use. Every method that is told the time is an event; after it,
+// Actions says what to do and Next when to call Tick. Time is in nanoseconds and
+// never runs back.
 type Core struct {
-	cfg      Config
-	now      int64
-	view     view
-	parts    []partition
-	accounts []account // of the same partitions: what deciding goroutines reach
-	owing    owing
-	rounds   []int                     // partitions that have a round, ascending
-	pulling  map[membership.NodeID]int // partitions that a node is sending us
-	attempt  uint64
-	number   uint64 // of the latest frozen copy
-
-	actions          []Action
-	asks             outgoing[Ask]
-	acks             outgoing[Release]
-	nacks            outgoing[Release]
-	copies           outgoing[Copy]
-	streams          uint64                    // of copies, so far
-	owed             []int                     // the buffer of Owe
-	unacked, chasing []int                     // partitions whose standby owes an acknowledgement; a buffer
-	sowing           map[membership.NodeID]int // seeds that a node is being given
-	unsown           []int                     // partitions whose seed waits for its turn
-	turn             bool                      // which may have come
-	wake             int64                     // see Next
-	nudgeAt          int64
-	moved            bool // the records changed since the last review
-	came             bool // and somebody came who must be asked
-
+	cfg   Config
+	now   int64
+	wake  int64 // see Next
+	view  view
+	parts []partition
 	fence fence
+	flaps flapping
+	moved bool // the records changed since the last review
+	came  bool // and somebody came who must be asked
 
-	deaths    []int64 // when we were declared dead, lately
-	holds     int
-	heldUntil int64 // until then we stay joining; 0 when we do not
+	// What the event wants to be done.
+	actions []Action
+	asks    outgoing[Ask]
+	acks    outgoing[Release]
+	nacks   outgoing[Release]
+	copies  outgoing[Copy]
+
+	// Partitions on their way to us and from us.
+	rounds  []int                     // that have a round, ascending
+	pulling map[membership.NodeID]int // how many a node is sending us
+	attempt uint64
+	number  uint64 // of the latest frozen copy
+	nudgeAt int64
+
+	copying
+}
+
+// copying is what a core knows of the copies of all its partitions.
+type copying struct {
+	accounts []account // by partition: what deciding goroutines reach
+	owing    owing
+	owed     []int // the buffer of Owe
+	unacked  []int // partitions whose standby owes an acknowledgement
+	chasing  []int // the buffer of chase
+
+	streams uint64                    // so far
+	unsown  []int                     // partitions whose seed waits for its turn
+	turn    bool                      // which may have come
+	sowing  map[membership.NodeID]int // how many seeds a node is being given
 }
 
 // partition is what a core knows of one partition.
@@ -105,9 +112,9 @@ func (Complain) action() {}
 // New makes the core of a node that knows only itself and holds nothing.
 func New(cfg Config, now int64) *Core {
 	c := &Core{
-		cfg: cfg, now: now, wake: now,
-		parts: make([]partition, cfg.Partitions), accounts: make([]account, cfg.Partitions),
-		pulling: map[membership.NodeID]int{}, sowing: map[membership.NodeID]int{},
+		cfg: cfg, now: now, wake: now, parts: make([]partition, cfg.Partitions),
+		pulling: map[membership.NodeID]int{},
+		copying: copying{accounts: make([]account, cfg.Partitions), sowing: map[membership.NodeID]int{}},
 	}
 	c.fence.ticked, c.fence.contact = now, now
 	c.view.put(cfg.Self, now)
@@ -154,52 +161,14 @@ func (c *Core) Learn(now int64, records []Record) {
 // members and serves, or it drains.
 func (c *Core) Become(now int64, s membership.State) {
 	c.at(now)
-	if s == membership.Serving && now < c.heldUntil {
+	if s == membership.Serving && now < c.flaps.until {
 		return
 	}
 	r := c.Self()
-	r.State, c.heldUntil = s, 0
+	r.State, c.flaps.until = s, 0
 	r.Seq++
 	c.declare(r)
 	c.settle()
-}
-
-// Refused is the event that a node's process refused a connection: it is gone.
-// The others are told, so that its heirs need not wait for the gossip.
-func (c *Core) Refused(now int64, id membership.NodeID) {
-	c.at(now)
-	if m := c.view.find(id); m != nil && id != c.cfg.Self.ID {
-		if !m.gone(now) {
-			c.moved = true
-			c.tell(id)
-		}
-		m.refused = now + absence
-	}
-	c.settle()
-}
-
-// tell says to everybody whose process has refused us.
-func (c *Core) tell(absent membership.NodeID) {
-	for i := range c.view.members {
-		if m := &c.view.members[i]; m.ID != absent && m.ID != c.cfg.Self.ID && !m.gone(c.now) {
-			c.send(m.ID, &Views{Records: c.view.snapshot(c.now), Absent: []membership.NodeID{absent}})
-		}
-	}
-}
-
-// Named is the event that others were refused by a node. We try ourselves before
-// we believe it: a firewall may be between the two and not between it and us.
-func (c *Core) Named(now int64, id membership.NodeID) {
-	c.at(now)
-	c.named(id)
-}
-
-func (c *Core) named(ids ...membership.NodeID) {
-	for _, id := range ids {
-		if m := c.view.find(id); m != nil && !m.gone(c.now) && id != c.cfg.Self.ID {
-			c.do(Dial{id})
-		}
-	}
 }
 
 // Suspended is the event that the machine stood still, clock and all. What
@@ -219,7 +188,7 @@ func (c *Core) Tick(now int64) {
 	c.beat()
 	c.moved = c.returned() || c.moved
 	c.forget()
-	if c.heldUntil != 0 && now >= c.heldUntil {
+	if c.flaps.until != 0 && now >= c.flaps.until {
 		c.Become(now, membership.Serving)
 	}
 	c.settle()
@@ -274,64 +243,6 @@ func (c *Core) Receive(now int64, from membership.NodeID, boot membership.BootID
 	c.settle()
 }
 
-// learn merges records into the view.
-func (c *Core) learn(records []Record) {
-	for _, r := range records {
-		m := c.view.find(r.ID)
-		switch {
-		case m != nil && !r.newer(m.Record):
-			m.age(r, c.now)
-		case r.ID == c.cfg.Self.ID:
-			c.contradict(r)
-		case m == nil && r.State == Dead && r.Age >= strangers:
-			// whoever forgets it a little later must not remind us
-		default:
-			c.came = c.view.put(r, c.now) || c.came
-			c.moved = true
-		}
-	}
-}
-
-// contradict answers what others say of this node: dead, or what we never said.
-func (c *Core) contradict(r Record) {
-	self := c.Self()
-	if r.Boot != self.Boot {
-		return // a later run under our name: the shell has to stop this one
-	}
-	if r.State == Dead {
-		self.State = c.damped(self.State)
-	}
-	self.Seq = r.Seq + 1
-	c.declare(self)
-}
-
-// damped is the state to return in after we were declared dead: joining, for a
-// while, when that happens again and again.
-func (c *Core) damped(s membership.State) membership.State {
-	recent := c.deaths[:0]
-	for _, at := range c.deaths {
-		if c.now-at < flapSpan {
-			recent = append(recent, at)
-		}
-	}
-	c.deaths = append(recent, c.now)
-	if len(c.deaths) < flaps || s != membership.Serving {
-		return s
-	}
-	c.heldUntil = c.now + holdDown<<min(c.holds, maxHolds)
-	c.holds++
-	c.deaths = nil
-	c.arm(c.heldUntil)
-	return membership.Joining
-}
-
-// declare changes our own record.
-func (c *Core) declare(r Record) {
-	c.view.put(r, c.now)
-	c.moved = true
-	c.do(Announce{r})
-}
-
 // settle brings the ring up to date with the records, and the phases with the
 // ring. It ends every event.
 func (c *Core) settle() {
@@ -381,29 +292,6 @@ func (c *Core) review(p int) {
 	}
 }
 
-// returned says that a member's absence is over.
-func (c *Core) returned() bool {
-	over := false
-	for i := range c.view.members {
-		m := &c.view.members[i]
-		switch {
-		case m.refused == 0:
-		case c.now >= m.refused:
-			m.refused, over = 0, true
-		default:
-			c.arm(m.refused)
-		}
-		switch {
-		case m.mute == 0:
-		case c.now >= m.mute:
-			m.mute, over = 0, true
-		default:
-			c.arm(m.mute)
-		}
-	}
-	return over
-}
-
 func (c *Core) setPhase(p int, ph owner.Phase) {
 	c.parts[p].phase = ph
 	if ph == owner.None && c.parts[p].copied {
@@ -422,8 +310,8 @@ func (c *Core) send(to membership.NodeID, m Message) { c.do(Send{to, m}) }
 
 // rearm finds out what the next tick is for.
 func (c *Core) rearm() {
-	if c.heldUntil != 0 {
-		c.arm(c.heldUntil)
+	if c.flaps.until != 0 {
+		c.arm(c.flaps.until)
 	}
 	c.arm(c.nudgeAt)
 	for i := range c.view.members {

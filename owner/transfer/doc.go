@@ -7,9 +7,17 @@
 //
 //	record     who is a member, and which of two records is the newer
 //	view       the members as this node sees them, and the ring of them
+//	members    what it learns of them, and says of itself
+//	forget     when the dead are forgotten
 //	core       events in, actions out
 //	acquire    a new owner asks everybody and collects what they have
 //	release    the holder gives its counters away, once
 //	nudge      a holder that is not owner asks to be asked
+//	credit     what of a partition's charges has no copy, and which replies wait
+//	account    a credit with its lock: whoever decides enters charges
+//	replicate  the holder's copies: batches, seeds, silence
+//	seed       all counters for a new standby, a few partitions at a time
+//	standby    the copies that this node keeps for others
+//	fence      a node that stood still or lost the others stops deciding
 //	message    what nodes say to each other
 package transfer
