@@ -12,6 +12,8 @@ import (
 	"github.com/ringlimit/ringlimit/front/httpfront"
 	"github.com/ringlimit/ringlimit/limit"
 	"github.com/ringlimit/ringlimit/membership"
+	"github.com/ringlimit/ringlimit/owner"
+	"github.com/ringlimit/ringlimit/ring"
 )
 
 // newRegistry makes the registry of one node: several run in one process.
@@ -58,6 +60,34 @@ func shown(m membership.Member) adminfront.Member {
 		Owner:  m.Owner,
 		Boot:   m.Boot.String(),
 	}
+}
+
+// Ring is adminfront's. A node holds what it owns.
+func (a admin) Ring() (adminfront.Ring, error) {
+	n, err := a.get()
+	if err != nil {
+		return adminfront.Ring{}, err
+	}
+	rg, err := ring.New(ring.Defaults(), membership.NewView(n.Members()).Owners())
+	if err != nil {
+		return adminfront.Ring{}, err
+	}
+	r := adminfront.Ring{Node: n.Name(), Fingerprint: rg.Fingerprint()}
+	for _, id := range rg.Nodes() {
+		r.Members = append(r.Members, string(id))
+	}
+	for p := range rg.Partitions() {
+		part := adminfront.Partition{Partition: p, Phase: owner.None.String()}
+		if o := rg.Owner(p); o >= 0 {
+			part.Owner = string(rg.Nodes()[o])
+			part.Holder = part.Owner
+		}
+		if part.Owner == r.Node {
+			part.Phase = owner.Holding.String()
+		}
+		r.Partitions = append(r.Partitions, part)
+	}
+	return r, nil
 }
 
 // Locate is adminfront.Cluster's.

@@ -1,5 +1,5 @@
-// Package adminfront is the operator's door: who is in the cluster, who counts
-// a key and what is left of it, metrics and profiles. It asks no password, so
+// Package adminfront is the operator's door: who is in the cluster, who holds
+// which partition, who counts a key and what is left of it, metrics and profiles. It asks no password, so
 // it belongs on a loopback address.
 package adminfront
 
@@ -18,6 +18,9 @@ import (
 type Cluster interface {
 	// Members lists all members, this one included, by ID.
 	Members() []Member
+	// Ring tells who owns and who holds each partition. An error means that there
+	// is nothing to tell yet.
+	Ring() (Ring, error)
 	// Locate finds who counts the request and peeks at its counter. A
 	// *[limit.InputError] means that the request is bad input.
 	Locate(ctx context.Context, req limit.Request) (Location, error)
@@ -52,6 +55,7 @@ type door struct {
 func New(cluster Cluster, metrics http.Handler) http.Handler {
 	d := &door{cluster: cluster, mux: http.NewServeMux()}
 	d.mux.HandleFunc("/v1/members", get(d.members))
+	d.mux.HandleFunc("/v1/ring", get(d.ring))
 	d.mux.Handle("/metrics", metrics)
 	d.mux.HandleFunc("/debug/pprof/", get(listProfiles))
 	d.mux.HandleFunc("/debug/pprof/{name}", get(profile))

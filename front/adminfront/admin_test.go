@@ -22,12 +22,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type cluster struct {
 	members []Member
+	ring    Ring
 	at      Location
 	err     error
 	asked   limit.Request
 }
 
 func (c *cluster) Members() []Member { return c.members }
+
+func (c *cluster) Ring() (Ring, error) { return c.ring, c.err }
 
 func (c *cluster) Locate(_ context.Context, req limit.Request) (Location, error) {
 	c.asked = req
@@ -120,7 +123,8 @@ func TestErrors(t *testing.T) {
 		{"DELETE", "/v1/keys/a", 405, `takes GET, HEAD`},
 		{"POST", "/v1/members", 405, `takes GET, HEAD`},
 		{"GET", "/", 404, `nothing at this path`},
-		{"GET", "/v1/ring", 404, `nothing at this path`},
+		{"POST", "/v1/ring", 405, `takes GET, HEAD`},
+		{"GET", "/v1/ring/7", 404, `nothing at this path`},
 		{"GET", "/v1/keys", 404, `nothing at this path`},
 		{"GET", "/debug/pprof/none", 404, `no such profile`},
 		{"GET", "/debug/pprof/heap?debug=x", 400, `"field":"debug"`},
@@ -134,10 +138,12 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	c.err = errors.New("secret")
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest("GET", "/v1/keys/a", nil))
-	if w.Code != 500 || strings.Contains(w.Body.String(), "secret") {
-		t.Errorf("%d %s", w.Code, w.Body)
+	for _, target := range []string{"/v1/keys/a", "/v1/ring"} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("GET", target, nil))
+		if w.Code != 500 || strings.Contains(w.Body.String(), "secret") {
+			t.Errorf("%s: %d %s", target, w.Code, w.Body)
+		}
 	}
 }
 
