@@ -112,7 +112,8 @@ func (o devOptions) settings(n int) *settings {
 }
 
 // runCluster runs all until ctx ends or one breaks, and says when each sees
-// every other one: before that, nodes would answer from rings that differ.
+// every other one and holds its share: before that, nodes would answer from rings
+// that differ.
 func (c *command) runCluster(ctx context.Context, instances []*instance) error {
 	group, ctx := errgroup.WithContext(ctx)
 	l := &lineup{all: make(chan struct{}), nodes: make([]*ringlimit.Node, len(instances)), at: make([]addresses, len(instances))}
@@ -149,7 +150,7 @@ func (l *lineup) enter(n int, node *ringlimit.Node, d *doors) {
 	}
 }
 
-// settle waits until every node sees all nodes serve; false without an error
+// settle waits until every node is ready and sees all nodes serve; false without an error
 // means that ctx ended first.
 func (l *lineup) settle(ctx context.Context) (bool, error) {
 	deadline := time.NewTimer(settleTime)
@@ -174,6 +175,9 @@ func (l *lineup) settle(ctx context.Context) (bool, error) {
 
 func (l *lineup) settled() bool {
 	for _, node := range l.nodes {
+		if node.Ready() != nil {
+			return false
+		}
 		serving := 0
 		for _, m := range node.Members() {
 			if m.State == membership.Serving {

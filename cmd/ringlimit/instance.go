@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"os"
@@ -28,16 +27,9 @@ type instance struct {
 	// notice is how long /readyz says 503 before the doors close, so that a load
 	// balancer sees it and sends no more.
 	notice time.Duration
-	// drain is how long the doors then wait for requests; 0: drainTimeout.
-	drain time.Duration
+	// requests is how long the doors then wait for requests; 0: requestsTimeout.
+	requests time.Duration
 }
-
-// Bounds on a stop: on waiting for requests, and on the goodbye after it, which
-// must not suffer from a request that takes too long.
-const (
-	drainTimeout   = 20 * time.Second
-	goodbyeTimeout = 5 * time.Second
-)
 
 // newInstance reads what the settings point to.
 func newInstance(s *settings, from origins, log *slog.Logger) (*instance, error) {
@@ -120,54 +112,42 @@ func (i *instance) open() (*running, error) {
 	return r, nil
 }
 
-// live is the node's life behind open doors: join, serve, drain, leave.
+// live is the node's life behind open doors: join, serve, stop.
 func (r *running) live(ctx context.Context, up func(*ringlimit.Node, *doors)) error {
 	node, err := ringlimit.Start(ctx, r.config())
 	if err == nil {
 		r.stand.node.Store(node)
-		r.health.setReady(true)
+		r.noteHealth()
 		up(node, r.doors)
-		<-ctx.Done()
-		r.announceEnd()
+		r.followHealth(ctx)
+		return r.end(context.WithoutCancel(ctx), bare{node})
 	}
-	r.closeDoors(context.WithoutCancel(ctx)) // before the node goes: a request under way needs it
-	switch {
-	case err == nil:
-		r.leave(context.WithoutCancel(ctx), node)
-		return nil
-	case ctx.Err() != nil:
+	r.closeDoors(context.WithoutCancel(ctx))
+	if ctx.Err() != nil {
 		return nil // told to stop while joining
 	}
 	return r.from.started(err)
 }
 
-func (r *running) closeDoors(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.drain, drainTimeout))
-	defer cancel()
-	for _, s := range r.servers {
-		s.stop(ctx)
+// healthInterval is how often grpc.health.v1 looks at what /readyz would say:
+// its clients wait for news, and a node has none to send.
+const healthInterval = 100 * time.Millisecond
+
+// followHealth returns when ctx ends.
+func (r *running) followHealth(ctx context.Context) {
+	look := time.NewTicker(healthInterval)
+	defer look.Stop()
+	for {
+		select {
+		case <-look.C:
+			r.noteHealth()
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 
-// announceEnd tells load balancers to send no more, and gives them time to ask.
-func (r *running) announceEnd() {
-	r.log.Info("draining")
-	r.stand.draining.Store(true)
-	r.health.setReady(false)
-	<-time.After(r.notice)
-}
-
-// leave ends the node. A goodbye that nobody hears is no failure of ours: when
-// a whole cluster stops, there may be nobody left to hear it.
-func (r *running) leave(ctx context.Context, node *ringlimit.Node) {
-	ctx, cancel := context.WithTimeout(ctx, goodbyeTimeout)
-	defer cancel()
-	if err := node.Leave(ctx); err != nil {
-		r.log.Info("left without an orderly goodbye; the others will find out by probing", "error", err)
-		return
-	}
-	r.log.Info("left")
-}
+func (r *running) noteHealth() { r.health.setReady(r.stand.ready() == nil) }
 
 // config is what the node is told of the settings.
 func (r *running) config() ringlimit.Config {

@@ -57,9 +57,44 @@ func TestHealthFollowsReadiness(t *testing.T) {
 		if err != nil {
 			t.Errorf("ended with %v", err)
 		}
-	case <-time.After(drainTimeout / 2):
-		t.Errorf("a watch holds up the end; after the drain's time it ended with %v", <-ended)
+	case <-time.After(requestsTimeout / 2):
+		t.Errorf("a watch holds up the end; after the requests' time it ended with %v", <-ended)
 	}
+}
+
+// A node that stops being ready by itself says so at every door.
+func TestHealthFollowsTheNode(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	up := make(chan *ringlimit.Node, 1)
+	r, err := alone().open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range r.servers {
+		go s.serve()
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- r.live(ctx, func(n *ringlimit.Node, _ *doors) { up <- n }) }()
+	node := <-up
+	conn, err := grpc.NewClient(r.doors.grpc.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	soon, done := context.WithTimeout(t.Context(), patience)
+	defer done()
+	watch, err := healthpb.NewHealthClient(conn).Watch(soon, &healthpb.HealthCheckRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, watch, healthpb.HealthCheckResponse_SERVING)
+	if err := node.Leave(t.Context()); err != nil {
+		t.Error(err)
+	}
+	expect(t, watch, healthpb.HealthCheckResponse_NOT_SERVING)
+	cancel()
+	<-ended
 }
 
 // Until the node is ready the health says so; the library would begin with
@@ -141,14 +176,14 @@ func TestFailedStartClosesTheDoors(t *testing.T) {
 	again.Close()
 }
 
-// A request that does not end takes the drain's time, and none of the goodbye's.
+// A request that does not end takes the requests' time, and none of the goodbye's.
 func TestLongRequestLeavesTimeForTheGoodbye(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var log lockedBuffer
 	i := alone()
 	i.log = slog.New(slog.NewTextHandler(&log, nil))
-	i.drain = 50 * time.Millisecond
+	i.requests = 50 * time.Millisecond
 	up := make(chan string, 1)
 	ended := make(chan error, 1)
 	go func() {

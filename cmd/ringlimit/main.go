@@ -3,7 +3,7 @@
 //	main.go, root.go     arguments in, exit code out
 //	serve.go, dev.go     one node; a whole cluster in one process
 //	settings.go …        what a node is told: flags, environment, file, defaults
-//	instance.go …        a node with its doors, from the first listener to the last goroutine
+//	instance.go, stop.go a node with its doors, from the first listener to the last goroutine
 //	check.go …           commands that ask a running node, over client.go
 package main
 

@@ -108,9 +108,11 @@ func find(ts *testscript.TestScript, name string) *background {
 	return p
 }
 
-// signalProcess is `signal NAME TERM|INT|KILL`.
+// signalProcess is `signal NAME TERM|INT|KILL|STOP|CONT`.
 func signalProcess(ts *testscript.TestScript, _ bool, args []string) {
-	signals := map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL}
+	signals := map[string]syscall.Signal{
+		"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT,
+	}
 	ts.Check(find(ts, args[0]).cmd.Process.Signal(signals[args[1]]))
 }
 

@@ -21,7 +21,9 @@ func (c *command) serve() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run one node",
-		Long: `Run one node until SIGTERM or SIGINT; a second signal ends it at once.
+		Long: `Run one node until SIGTERM or SIGINT. It then gives its counters to the other
+nodes, within --drain-timeout, and answers until they have them; if some are left,
+it exits with 2. A second signal ends it at once.
 
 Every setting is a flag, an environment variable (--data-dir is
 RINGLIMIT_DATA_DIR) and a line of the settings file (data_dir: …). A flag counts

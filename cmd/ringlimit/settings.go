@@ -24,7 +24,7 @@ type settings struct {
 	join                            []string
 	rules, secretFile               string
 	memory                          size
-	deadline                        time.Duration
+	deadline, drainTimeout          time.Duration
 	owner                           bool
 	fallbackCapacity                int64
 
@@ -41,6 +41,8 @@ func defaultSettings() *settings {
 		memory:   1 << 30,
 		deadline: 50 * time.Millisecond,
 		owner:    true,
+
+		drainTimeout: 15 * time.Second,
 	}
 }
 
@@ -60,6 +62,7 @@ func (s *settings) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&s.secretFile, "secret-file", s.secretFile, "file with the cluster's secret, at least 16 bytes; without one all addresses must be loopback")
 	fs.Var(&s.memory, "memory", "bound on the memory of counters, such as 512MiB")
 	fs.DurationVar(&s.deadline, "deadline", s.deadline, "how long a check may take that has to leave this node")
+	fs.DurationVar(&s.drainTimeout, "drain-timeout", s.drainTimeout, "how long a stop may take to hand all counters over to other nodes")
 	fs.BoolVar(&s.owner, "owner", s.owner, "false: a member that forwards checks and never owns counters")
 	fs.Int64Var(&s.fallbackCapacity, "fallback-capacity", s.fallbackCapacity, "checks a second that the whole cluster may admit by on_failure: local (0: the default bound)")
 }
@@ -94,6 +97,9 @@ func (s *settings) validate(from origins) error {
 	}
 	if s.deadline <= 0 {
 		wrong("deadline", "must be positive")
+	}
+	if s.drainTimeout <= 0 {
+		wrong("drain-timeout", "must be positive")
 	}
 	if s.fallbackCapacity < 0 {
 		wrong("fallback-capacity", "must not be negative")
