@@ -36,7 +36,7 @@ func (o *oracle) began(p int) {
 		}
 		s.moved[p] = true
 		for _, k := range o.of(p) {
-			l := k.old.Limit
+			l := o.limit(k)
 			k.excused += l + l*(s.lasts+longest)/int64(k.old.Window) + 1
 		}
 	}
@@ -73,9 +73,17 @@ func (o *oracle) excuse(p int, guarded bool) {
 		if guarded && k.slack >= 0 {
 			k.excused += k.slack
 		} else {
-			k.excused += k.old.Limit
+			k.excused += o.limit(k)
 		}
 	}
+}
+
+// limit is the key's limit, or the larger of two when the rules have changed.
+func (o *oracle) limit(k *key) int64 {
+	if o.changed {
+		return max(k.old.Limit, k.new.Limit)
+	}
+	return k.old.Limit
 }
 
 // of lists the keys of a partition.

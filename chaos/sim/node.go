@@ -10,13 +10,14 @@ import (
 
 // node is a machine on which one process runs at a time.
 type node struct {
-	w      *world
-	id     membership.NodeID
-	skew   int64 // its clock minus virtual time
-	up     bool
-	paused bool
-	asleep []func() // what came while it was paused
-	boots  int      // processes so far
+	w        *world
+	id       membership.NodeID
+	skew     int64 // its clock minus virtual time
+	up       bool
+	paused   bool
+	asleep   []func() // what came while it was paused
+	boots    int      // processes so far
+	forwards bool     // it owns nothing
 
 	core    *transfer.Core
 	table   *owner.Table
@@ -49,7 +50,7 @@ func (n *node) start() {
 	n.up, n.waiting, n.asleep, n.silence, n.unpaid, n.own = true, nil, nil, map[*node]silence{}, map[*check]bool{}, map[int]bool{}
 	n.table = owner.NewTable(owner.Config{Partitions: n.w.cfg.Partitions, Now: n.clock})
 	n.core = transfer.New(transfer.Config{
-		Self:       transfer.Record{ID: n.id, Boot: n.w.boots, Seq: 1, State: membership.Joining, Owner: true},
+		Self:       transfer.Record{ID: n.id, Boot: n.w.boots, Seq: 1, State: membership.Joining, Owner: !n.forwards},
 		Partitions: n.w.cfg.Partitions, Ring: n.w.ringOf, Store: &store{n.table, n}, Chunk: chunkSize,
 	}, n.clock())
 	n.tickAt = 0

@@ -15,6 +15,7 @@ import (
 type Config struct {
 	Seed       uint64
 	Nodes      int
+	Forwarders int // of them, that never own anything
 	Partitions int
 	Keys       int
 	Rate       int                              // checks a second
@@ -123,8 +124,9 @@ func mustRule(spec limit.Spec) *limit.Rule {
 // found starts the first nodes, which know each other.
 func (w *world) found() {
 	var records []transfer.Record
-	for range w.cfg.Nodes {
+	for i := range w.cfg.Nodes {
 		n := w.addNode()
+		n.forwards = i < w.cfg.Forwarders
 		n.start()
 		r := n.core.Self()
 		r.Seq, r.State = 2, membership.Serving

@@ -17,7 +17,7 @@ var (
 func mixed(seed uint64) Config {
 	all := [...]Fault{Join, Join, Leave, Restart, Crash, Pause, Flap, Partition, Partial, OneWay, Rules}
 	r := rand.New(rand.NewPCG(seed, 6))
-	cfg := Config{Seed: seed, Nodes: 5, Partitions: 16, Keys: 30, Rate: 400}
+	cfg := Config{Seed: seed, Nodes: 5 + int(seed%2), Forwarders: int(seed % 2), Partitions: 16, Keys: 30, Rate: 400}
 	for range 6 {
 		cfg.Faults = append(cfg.Faults, all[r.IntN(len(all))])
 	}
