@@ -284,8 +284,8 @@ func (o *oracle) quiet() {
 func (o *oracle) copies() {
 	for _, k := range o.keys {
 		n := o.w.holder(k.partition)
-		if n == nil {
-			continue // see quiet
+		if n == nil || len(n.core.Ring().Nodes()) < 2 {
+			continue // see quiet; or there is nobody who could have one
 		}
 		part := n.core.Partition(k.partition)
 		if !part.Seeded {
