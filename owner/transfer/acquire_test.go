@@ -181,3 +181,19 @@ func TestAFrozenCopyIsForOne(t *testing.T) {
 		t.Errorf("c is gone, and %s is answered %+v", d, part)
 	}
 }
+
+// One that is declared dead and answers is heard out: each part of what it sends
+// starts the clock anew.
+func TestTheDeadWhoSendAreHeardOut(t *testing.T) {
+	p := newPeer(t, record("b", membership.Serving))
+	i := owned(t, "a", "b")[0]
+	p.Learn(p.now, []Record{record("b", Dead)})
+	p.pass(80 * time.Millisecond)
+	attempt := p.asked("b")[i].Attempt
+	p.hear("b", &Answers{Parts: []Part{{Partition: i, Attempt: attempt, Status: Held}}})
+	p.hear("b", &Answers{Parts: []Part{{Partition: i, Attempt: attempt, Status: Held, Pulled: true, Release: 7, Chunk: Chunk{Next: 9, More: true}}}})
+	p.pass(90 * time.Millisecond)
+	p.want(owner.Acquiring, i)
+	p.pass(20 * time.Millisecond)
+	p.want(owner.Holding, i)
+}
