@@ -24,6 +24,14 @@ import (
 // ErrClosed means that Close or Leave came first.
 var ErrClosed = errors.New("gossip: closed")
 
+// turn is a lock that may be held while memberlist waits for the network. A Mutex
+// would do, but in a test's bubble time stands still while somebody waits for
+// one.
+type turn chan struct{}
+
+func (t turn) take() { t <- struct{}{} }
+func (t turn) give() { <-t }
+
 // Gossip is one node's part in the cluster.
 type Gossip struct {
 	cfg      Config
@@ -37,7 +45,7 @@ type Gossip struct {
 
 	// ops lets one call at a time into memberlist's UpdateNode, Leave and
 	// Shutdown: the first races with itself, and Leave after Shutdown panics.
-	ops  sync.Mutex
+	ops  turn
 	left atomic.Bool // set under ops
 
 	ctx    context.Context // ends with Close
@@ -72,7 +80,7 @@ func Start(cfg Config) (*Gossip, error) {
 	ip, _ := netip.AddrFromSlice(self.Addr)
 	g := &Gossip{
 		cfg: cfg, seeds: seeds, addr: netip.AddrPortFrom(ip.Unmap(), self.Port),
-		list: list, roster: r, delegate: d, mailbox: membership.NewMailbox(),
+		list: list, roster: r, delegate: d, mailbox: membership.NewMailbox(), ops: make(turn, 1),
 	}
 	r.setAddr(g.addr)
 	g.ctx, g.cancel = context.WithCancel(context.Background())
@@ -116,8 +124,8 @@ func (g *Gossip) Announce(s membership.State, seq uint64) error {
 }
 
 func (g *Gossip) announce(s membership.State, seq uint64) error {
-	g.ops.Lock()
-	defer g.ops.Unlock()
+	g.ops.take()
+	defer g.ops.give()
 	if g.left.Load() {
 		return ErrClosed
 	}
@@ -152,8 +160,8 @@ func (g *Gossip) Leave(ctx context.Context) error {
 }
 
 func (g *Gossip) leave() error {
-	g.ops.Lock()
-	defer g.ops.Unlock()
+	g.ops.take()
+	defer g.ops.give()
 	if g.left.Load() {
 		return nil
 	}
@@ -173,8 +181,8 @@ func (g *Gossip) Close() error {
 	g.mu.Unlock()
 	g.cancel()
 	g.work.Wait() // a Leave on its way ends first: after Shutdown it would panic
-	g.ops.Lock()
-	defer g.ops.Unlock()
+	g.ops.take()
+	defer g.ops.give()
 	return g.list.Shutdown()
 }
 
