@@ -1,0 +1,231 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/ringlimit/ringlimit/limit"
+	"github.com/ringlimit/ringlimit/membership"
+	"github.com/ringlimit/ringlimit/owner"
+	"github.com/ringlimit/ringlimit/owner/transfer"
+)
+
+const (
+	// mostParked is how many checks may wait for one partition. The others are
+	// told to ask again.
+	mostParked = 1024
+	// thawed is how long after the fence has opened no frame of another node
+	// counts. What waited in a socket while this process stood still has been
+	// given up by those who asked; at most two frames a peer have.
+	thawed = int64(20 * time.Millisecond)
+)
+
+// parked is a call that waits until its partition is held.
+type parked struct {
+	call     owner.Call // the name is our own
+	deadline int64
+	to       owner.Late
+	frame    uint64
+	i        int
+}
+
+// local is where a check of this very node waits.
+type local struct{ answer chan owner.Result }
+
+// Answer is owner.Late's. There is room for the one answer, also when nobody
+// waits any more.
+func (l *local) Answer(_ uint64, _ int, r owner.Result) { l.answer <- r }
+
+func (k *pools) local() *local {
+	if l, ok := k.locals.Get().(*local); ok {
+		return l
+	}
+	return &local{make(chan owner.Result, 1)}
+}
+
+// Rule returns a rule that this node knows, or nil.
+func (d *Driver) Rule(id limit.RuleID) *limit.Rule { return d.cfg.Table.Rule(id) }
+
+// Decide answers a call of this node into v. It waits, until the deadline (in
+// Unix nanoseconds) or until ctx ends, while the partition changes hands or the
+// charge has no copy. The error is a *transfer.NotMine or owner.ErrFull, and
+// nothing was counted; or it is context.DeadlineExceeded or that of ctx, and the
+// call may have been counted.
+func (d *Driver) Decide(ctx context.Context, now, deadline int64, c *owner.Call, v *limit.Verdict) error {
+	err := d.cfg.Table.Decide(now, c, v)
+	if err != nil && !errors.Is(err, owner.ErrNotHolder) {
+		return err
+	}
+	l := d.calls.local()
+	switch {
+	case err != nil:
+		r, due := d.redirect(deadline, c, l)
+		d.owe(due)
+		if err = r.Err; err == nil {
+			*v = r.Verdict
+		}
+	default:
+		waits, due := d.charge(c, v, l, 0, 0)
+		d.owe(due)
+		if waits {
+			err = owner.ErrLater
+		}
+	}
+	if err != owner.ErrLater {
+		d.calls.locals.Put(l)
+		return err
+	}
+	return d.wait(ctx, deadline, l, v)
+}
+
+// wait returns the answer that was promised. A caller who leaves leaves the
+// place behind: the answer may still come there.
+func (d *Driver) wait(ctx context.Context, deadline int64, l *local, v *limit.Verdict) error {
+	t := time.NewTimer(time.Duration(deadline - d.cfg.Now()))
+	defer t.Stop()
+	select {
+	case r := <-l.answer:
+		d.calls.locals.Put(l)
+		*v = r.Verdict
+		return r.Err
+	case <-t.C:
+		return context.DeadlineExceeded
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// redirect is for a call that the table has refused.
+func (d *Driver) redirect(deadline int64, c *owner.Call, l *local) (r owner.Result, due transfer.Due) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	due = d.route(parked{call: *c, deadline: deadline, to: l}, &r)
+	d.obey()
+	return r, due
+}
+
+// DecideFrame answers calls of another node into results. An error is
+// owner.ErrFull, a *transfer.NotMine, or owner.ErrLater: then late has the answer
+// later, or never, when the deadline has passed before.
+func (d *Driver) DecideFrame(now, deadline int64, calls []owner.Call, results []owner.Result, late owner.Late, frame uint64) {
+	if now < d.fresh.Load() {
+		d.refuse(results)
+		return
+	}
+	d.cfg.Table.DecideFrame(now, calls, results)
+	due, refused := transfer.NotDue, false
+	for i := range calls {
+		switch r := &results[i]; {
+		case r.Err == nil:
+			waits, when := d.charge(&calls[i], &r.Verdict, late, frame, i)
+			due = max(due, when)
+			if waits {
+				r.Err = owner.ErrLater
+			}
+		case errors.Is(r.Err, owner.ErrNotHolder):
+			refused = true
+		}
+	}
+	if refused {
+		due = max(due, d.redirectFrame(deadline, calls, results, late, frame))
+	}
+	d.owe(due)
+}
+
+// refuse names nobody who might decide instead.
+func (d *Driver) refuse(results []owner.Result) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range results {
+		results[i] = owner.Result{Err: d.notMine("")}
+	}
+}
+
+func (d *Driver) redirectFrame(deadline int64, calls []owner.Call, results []owner.Result, late owner.Late, frame uint64) (due transfer.Due) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range calls {
+		if r := &results[i]; r.Err != nil && errors.Is(r.Err, owner.ErrNotHolder) {
+			due = max(due, d.route(parked{calls[i], deadline, late, frame, i}, r))
+		}
+	}
+	d.obey()
+	return due
+}
+
+// route answers a call that the table has refused, as the core says, or parks
+// it: then the result is owner.ErrLater. mu is held.
+func (d *Driver) route(k parked, r *owner.Result) (due transfer.Due) {
+	p := k.call.Partition
+	way, hint := d.core.Route(p)
+	switch {
+	case way == transfer.Decide:
+		return d.again(&k, r)
+	case way == transfer.Wait && d.park(p, &k):
+		*r = owner.Result{Err: owner.ErrLater}
+	default:
+		*r = owner.Result{Err: d.notMine(hint)}
+	}
+	return transfer.NotDue
+}
+
+// park keeps a call until its partition is woken, if there is room. mu is held.
+func (d *Driver) park(p int, k *parked) bool {
+	if len(d.parked[p]) >= mostParked {
+		now := d.cfg.Now()
+		d.parked[p] = slices.DeleteFunc(d.parked[p], func(k *parked) bool { return now >= k.deadline })
+	}
+	if len(d.parked[p]) >= mostParked {
+		return false
+	}
+	k.call.Counter = slices.Clone(k.call.Counter)
+	d.parked[p] = append(d.parked[p], k)
+	return true
+}
+
+// again decides: the partition was acquired since the table refused. If it is
+// not that but the fence, the table refuses once more.
+func (d *Driver) again(k *parked, r *owner.Result) (due transfer.Due) {
+	*r = owner.Result{}
+	if r.Err = d.cfg.Table.Decide(d.cfg.Now(), &k.call, &r.Verdict); r.Err != nil {
+		if errors.Is(r.Err, owner.ErrNotHolder) {
+			r.Err = d.notMine("")
+		}
+		return transfer.NotDue
+	}
+	waits, due := d.charge(&k.call, &r.Verdict, k.to, k.frame, k.i)
+	if waits {
+		r.Err = owner.ErrLater
+	}
+	return due
+}
+
+func (d *Driver) notMine(hint membership.NodeID) error {
+	return &transfer.NotMine{Hint: hint, Ring: d.core.Ring().Fingerprint()}
+}
+
+// wake looks again at the calls that wait for a partition, but for those whose
+// askers have given up. mu is held.
+func (d *Driver) wake(p int) {
+	waiting := d.parked[p]
+	delete(d.parked, p)
+	due, now := transfer.NotDue, d.cfg.Now()
+	for _, k := range waiting {
+		if now >= k.deadline {
+			continue
+		}
+		var r owner.Result
+		due = max(due, d.route(*k, &r))
+		if r.Err != owner.ErrLater {
+			k.to.Answer(k.frame, k.i, r)
+		}
+	}
+	switch due {
+	case transfer.Now:
+		d.core.Owe(now)
+	case transfer.Later:
+		signal(d.owing)
+	}
+}

@@ -1,0 +1,104 @@
+package driver
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/ringlimit/ringlimit/membership"
+	"github.com/ringlimit/ringlimit/owner"
+	"github.com/ringlimit/ringlimit/owner/transfer"
+)
+
+// Enter waits until this node may serve beside the members that it has found:
+// when another serves, or, of those that only join, this one has the lowest boot
+// id. Of a whole cluster that starts at once, one begins and the others take over
+// from it.
+func (d *Driver) Enter(ctx context.Context) error { return d.until(ctx, d.mayServe) }
+
+func (d *Driver) mayServe() bool {
+	others, first := false, true
+	for _, r := range d.core.Records() {
+		switch {
+		case r.ID == d.cfg.Self.ID || r.State == transfer.Dead:
+			continue
+		case r.State == membership.Serving:
+			return true
+		case r.State == membership.Joining:
+			first = first && d.precedes(r)
+		}
+		others = true
+	}
+	return others && first
+}
+
+// precedes says that this node begins before one that joins as well. Boots are
+// equal only where clocks are coarse.
+func (d *Driver) precedes(r transfer.Record) bool {
+	return cmp.Or(cmp.Compare(d.cfg.Self.Boot, r.Boot), cmp.Compare(d.cfg.Self.ID, r.ID)) < 0
+}
+
+// Serve lets this node own partitions, and returns when it holds those it owns.
+func (d *Driver) Serve(ctx context.Context) error {
+	d.become(membership.Serving)
+	return d.until(ctx, func() bool { return d.superseded || d.serving() })
+}
+
+func (d *Driver) become(s membership.State) {
+	d.event(func(now int64) { d.core.Become(now, s) })
+}
+
+// Serving says whether this node serves, holds what it owns and may decide.
+func (d *Driver) Serving() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.serving()
+}
+
+func (d *Driver) serving() bool {
+	return d.core.Self().State == membership.Serving && !d.core.Fenced() && d.core.Acquiring() == 0
+}
+
+// Drain gives all partitions away and returns when the others have them, or when
+// there is nobody who could. When ctx ends before, the error says how many were
+// left.
+func (d *Driver) Drain(ctx context.Context) error {
+	d.become(membership.Draining)
+	err := d.until(ctx, func() bool { return d.superseded || d.core.Drained() })
+	if err == nil {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return fmt.Errorf("%d partitions were not handed over: %w", d.left(), err)
+}
+
+func (d *Driver) left() (n int) {
+	for p := range d.cfg.Ring.Partitions {
+		if ph := d.core.Phase(p); ph == owner.Holding || ph == owner.Released {
+			n++
+		}
+	}
+	return n
+}
+
+// until waits for a state that events lead to. reached is called under the lock.
+func (d *Driver) until(ctx context.Context, reached func() bool) error {
+	for {
+		d.mu.Lock()
+		if reached() {
+			d.mu.Unlock()
+			return nil
+		}
+		if d.changed == nil {
+			d.changed = make(chan struct{})
+		}
+		changed := d.changed
+		d.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
