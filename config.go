@@ -180,6 +180,7 @@ func (c Config) self(boot membership.BootID, peer string, placement uint64) memb
 		ID:    membership.NodeID(c.Name),
 		Boot:  boot,
 		State: membership.Joining,
+		Seq:   1,
 		Owner: !c.Forwarder,
 		Peer:  peer,
 		HTTP:  c.HTTP,

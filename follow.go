@@ -2,102 +2,103 @@ package ringlimit
 
 import (
 	"context"
-	"slices"
+	"time"
 
 	"github.com/ringlimit/ringlimit/forward"
 	"github.com/ringlimit/ringlimit/membership"
-	"github.com/ringlimit/ringlimit/owner"
+	"github.com/ringlimit/ringlimit/owner/transfer"
 	"github.com/ringlimit/ringlimit/ring"
 )
 
-// follow turns views into rings until ctx ends. It is the only goroutine that
-// makes rings, so that they are published in the order of the views.
+// follow hands the gossip's views on until ctx ends, in their order.
 func (n *Node) follow(ctx context.Context) {
 	for {
 		select {
 		case v := <-n.gossip.Views():
-			if err := n.adopt(v); err != nil {
-				n.cfg.Logger.Error("the members cannot form a ring; keeping the one before", "error", err)
-			}
+			n.adopt(v)
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// adopt publishes the ring of a view. Partitions gained are held before the
-// ring says so, and partitions lost are let go after it, so that this node never
-// sends itself what it does not hold. One that leaves lets go of nothing: the
-// others ask it until they have heard.
-func (n *Node) adopt(v membership.View) error {
-	if owners := v.Owners(); !slices.Equal(owners, n.ring.Nodes()) {
-		next, err := ring.New(n.params, owners)
-		if err != nil {
-			return err
-		}
-		n.ring = next
-	}
-	owned := n.owned(v)
-	for p, mine := range owned {
-		if mine {
-			n.table.SetPhase(p, owner.Holding)
-		}
-	}
-	n.router.Publish(n.ring, n.standing(v), n.peerIn(v)) // also for the same ring: a member may have a new address
-	for p, mine := range owned {
-		if !mine && !n.leaving.Load() {
-			n.table.SetPhase(p, owner.None)
-		}
-	}
+// adopt takes over a view. The addresses come first: the driver sends messages
+// to the members, and has the ring published, before it returns. Connections are
+// closed last, when nobody is given them any more.
+func (n *Node) adopt(v membership.View) {
+	n.book.update(v, time.Now())
 	n.view.Store(&v)
-	n.pool.Retain(v.Members)
-	n.note(v)
-	return nil
+	n.driver.Members(v)
+	n.pool.Retain(n.book.members())
+	if v.Superseded(n.self) {
+		n.supersede.Do(func() { close(n.superseded) })
+	}
 }
 
-// standing is which node this process is in the cluster of v: none if a later
-// process has taken its name, or both would decide. It then asks that one.
-func (n *Node) standing(v membership.View) membership.NodeID {
-	if v.Superseded(n.self) {
+// publish is the driver's: it is called under its lock, so in order.
+func (n *Node) publish(r *ring.Ring) {
+	n.router.Publish(r, n.standing(), n.way)
+}
+
+// standing is which node this process is: none if a later process has taken its
+// name, or both would decide. It then asks that one.
+func (n *Node) standing() membership.NodeID {
+	if m, ok := n.book.find(n.self.ID); ok && m.Boot > n.self.Boot {
 		return ""
 	}
 	return n.self.ID
 }
 
-// owned tells for each partition whether it is this node's.
-func (n *Node) owned(v membership.View) []bool {
-	owned := make([]bool, n.params.Partitions)
-	self := n.ring.Index(n.standing(v))
-	if self < 0 {
-		return owned
-	}
-	for p := range owned {
-		owned[p] = n.ring.Owner(p) == self
-	}
-	return owned
-}
-
-// peerIn finds the way to the members of v.
-func (n *Node) peerIn(v membership.View) func(membership.NodeID) forward.Peer {
-	return func(id membership.NodeID) forward.Peer {
-		m, ok := v.Find(id)
-		if !ok {
-			return nil
-		}
+// way is how to reach a node; nil when its address is not known (yet): others
+// may have told us of a member that gossip has not.
+func (n *Node) way(id membership.NodeID) forward.Peer {
+	if m, ok := n.book.find(id); ok {
 		return n.pool.Peer(m)
 	}
+	return nil
 }
 
-// note lets Start return once this node takes part, or never can.
-func (n *Node) note(v membership.View) {
-	superseded := v.Superseded(n.self)
-	n.superseded.Store(superseded)
-	if self, ok := v.Find(n.self.ID); !superseded && (!ok || self.State != membership.Serving) {
-		return
+// send is the driver's. To a node whose address is not known the message is
+// lost, as one on the way can be.
+func (n *Node) send(to membership.NodeID, m transfer.Message) {
+	if member, ok := n.book.find(to); ok {
+		n.pool.Post(member, m)
 	}
+}
+
+// dial is the driver's.
+func (n *Node) dial(id membership.NodeID) {
+	if m, ok := n.book.find(id); ok {
+		n.pool.Probe(m)
+	}
+}
+
+// word is what this node says of itself.
+type word struct {
+	state membership.State
+	seq   uint64
+}
+
+// announce is the driver's. The latest word wins, as it does at those who hear it.
+func (n *Node) announce(state membership.State, seq uint64) {
 	select {
-	case <-n.settled:
+	case <-n.words:
 	default:
-		close(n.settled)
+	}
+	n.words <- word{state, seq}
+}
+
+// spread gossips what the driver announces: gossip takes its time, which the
+// driver does not have.
+func (n *Node) spread(ctx context.Context) {
+	for {
+		select {
+		case w := <-n.words:
+			if err := n.gossip.Announce(w.state, w.seq); err != nil {
+				n.cfg.Logger.Debug("the others were not told", "state", w.state.String(), "error", err)
+			}
+		case <-ctx.Done():
+			return
+		}
 	}
 }

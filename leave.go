@@ -3,21 +3,38 @@ package ringlimit
 import (
 	"context"
 	"errors"
-
-	"github.com/ringlimit/ringlimit/membership"
 )
 
 // ErrLeft is the answer of a node that has left its cluster.
 var ErrLeft = errors.New("ringlimit: the node has left its cluster")
 
-// Leave says goodbye to the cluster, lets the peers' checks finish and returns
-// when every goroutine of the node has ended. Until the others have heard it the
-// node goes on deciding; afterwards its checks fail with ErrLeft. Calls after
-// the first return what it returned.
+// Drain gives every counter of this node to the node that is to own it next, and
+// returns when the others have them, or when there is no other. Until then it
+// goes on deciding, and afterwards it forwards. When ctx ends before that, the
+// error says how many partitions were left: their counters go with this node,
+// but for the copies that others have. To drain again is to go on waiting.
+func (n *Node) Drain(ctx context.Context) error {
+	n.leaving.Store(true)
+	if n.gone.Load() {
+		return ErrLeft
+	}
+	return n.driver.Drain(ctx)
+}
+
+// Leave drains the node (see Drain), says goodbye to the cluster, lets the
+// peers' checks finish and returns when every goroutine of the node has ended;
+// afterwards its checks fail with ErrLeft. When ctx ends before, the rest is cut
+// short, and the error says what was lost. Calls after the first return what it
+// returned.
 func (n *Node) Leave(ctx context.Context) error {
 	n.leave.Do(func() {
-		n.leaving.Store(true)
-		n.left = errors.Join(n.gossip.Announce(membership.Draining, 1), n.gossip.Leave(ctx))
+		drained := n.Drain(ctx)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+		defer cancel()
+		if err := n.gossip.Leave(ctx); err != nil { // when a whole cluster stops, nobody may be left to hear it
+			n.cfg.Logger.Info("nobody heard the goodbye; who is left will find out by probing", "error", err)
+		}
+		n.left = drained
 		n.close(ctx)
 	})
 	return n.left
@@ -39,6 +56,8 @@ func (n *Node) close(ctx context.Context) {
 		n.stop()
 	}
 	n.background.Wait()
-	n.left = errors.Join(n.left, n.pool.Close())
+	if n.pool != nil {
+		n.left = errors.Join(n.left, n.pool.Close())
+	}
 	n.metrics.unregister()
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,10 +23,15 @@ type memory struct {
 	mu    sync.Mutex
 	peers map[string]*pipeListener
 	down  map[string]bool // hosts that nobody reaches
+	dead  map[string]bool // hosts that refuse connections
+	wires map[*wire]bool  // that are open
 }
 
 func newMemory() *memory {
-	return &memory{gossip: memnet.New(), peers: map[string]*pipeListener{}, down: map[string]bool{}}
+	return &memory{
+		gossip: memnet.New(), peers: map[string]*pipeListener{},
+		down: map[string]bool{}, dead: map[string]bool{}, wires: map[*wire]bool{},
+	}
 }
 
 func host(i int) string { return fmt.Sprintf("10.0.0.%d", i+1) }
@@ -55,6 +61,33 @@ func (m *memory) config(t *testing.T, i int, set *rules.Set) Config {
 	return cfg
 }
 
+// kill is what others see of a process that ends without a word: its
+// connections break, and new ones are refused. The node itself goes on for
+// nobody, until it is closed.
+func (m *memory) kill(i int) {
+	m.mu.Lock()
+	m.dead[host(i)] = true
+	var broken []*wire
+	for w := range m.wires {
+		if hostOf(w.from) == host(i) || hostOf(w.to) == host(i) {
+			broken = append(broken, w)
+		}
+	}
+	m.mu.Unlock()
+	for _, w := range broken {
+		w.Close()
+	}
+	m.gossip.Cut(func(from, to string) bool { return m.cut(from, to) })
+}
+
+// revive lets another process take the host.
+func (m *memory) revive(i int) {
+	m.mu.Lock()
+	delete(m.dead, host(i))
+	m.mu.Unlock()
+	m.gossip.Cut(func(from, to string) bool { return m.cut(from, to) })
+}
+
 // isolate cuts a host off, in both directions; heal undoes it.
 func (m *memory) isolate(i int) { m.setDown(host(i), true) }
 func (m *memory) heal(i int)    { m.setDown(host(i), false) }
@@ -69,7 +102,8 @@ func (m *memory) setDown(host string, down bool) {
 func (m *memory) cut(from, to string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.down[hostOf(from)] || m.down[hostOf(to)]
+	f, t := hostOf(from), hostOf(to)
+	return m.down[f] || m.down[t] || m.dead[f] || m.dead[t]
 }
 
 func hostOf(address string) string {
@@ -91,25 +125,35 @@ func (m *memory) listen(_, address string) (net.Listener, error) {
 }
 
 func (m *memory) dial(ctx context.Context, from, to string) (net.Conn, error) {
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	m.mu.Lock()
-	l := m.peers[to]
+	l, dead := m.peers[to], m.dead[hostOf(to)]
 	m.mu.Unlock()
-	if l == nil {
-		return nil, fmt.Errorf("dial %s: connection refused", to)
+	if l == nil || dead {
+		return nil, refused
 	}
 	if m.cut(from, to) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
 	near, far := net.Pipe()
+	ours, theirs := m.wire(near, from, to), m.wire(far, to, from)
 	select {
-	case l.conns <- &wire{Conn: far, net: m, from: to, to: from, done: make(chan struct{})}:
-		return &wire{Conn: near, net: m, from: from, to: to, done: make(chan struct{})}, nil
+	case l.conns <- theirs:
+		return ours, nil
 	case <-l.done:
-		return nil, fmt.Errorf("dial %s: connection refused", to)
+		return nil, refused
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+func (m *memory) wire(c net.Conn, from, to string) *wire {
+	w := &wire{Conn: c, net: m, from: from, to: to, done: make(chan struct{})}
+	m.mu.Lock()
+	m.wires[w] = true
+	m.mu.Unlock()
+	return w
 }
 
 // pipeListener accepts what memory.dial hands it.
@@ -166,6 +210,11 @@ func (w *wire) Write(b []byte) (int, error) {
 }
 
 func (w *wire) Close() error {
-	w.once.Do(func() { close(w.done) })
+	w.once.Do(func() {
+		close(w.done)
+		w.net.mu.Lock()
+		delete(w.net.wires, w)
+		w.net.mu.Unlock()
+	})
 	return w.Conn.Close()
 }

@@ -18,7 +18,10 @@ type metrics struct {
 	duration prometheus.Histogram
 	failures *prometheus.CounterVec
 	fallback prometheus.Gauge
-	strange  prometheus.Counter
+	handoffs *prometheus.CounterVec
+	handoff  prometheus.Histogram
+	fences   prometheus.Counter
+	mismatch prometheus.Counter
 	gauges   []prometheus.Collector
 
 	registered []prometheus.Collector
@@ -54,9 +57,22 @@ func newMetrics(n *Node) *metrics {
 			Name: "ringlimit_fallback_active",
 			Help: "1 while checks are answered by on_failure because an owner cannot be asked.",
 		}),
-		strange: prometheus.NewCounter(prometheus.CounterOpts{
+		handoffs: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "ringlimit_handoff_partitions_total",
+			Help: "Partitions that changed hands, by direction: in (this node has begun to hold them), out (another node has taken them over).",
+		}, []string{"direction"}),
+		handoff: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "ringlimit_handoff_duration_seconds",
+			Help:    "How long this node took to acquire a partition, from when it was to own it until it held it. Until near the end the holder before goes on deciding.",
+			Buckets: prometheus.ExponentialBuckets(1e-3, 2, 14),
+		}),
+		fences: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "ringlimit_fences_total",
+			Help: "Times this node stopped deciding because it had stood still, or had lost the other nodes, for more than a second.",
+		}),
+		mismatch: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "ringlimit_ring_mismatches_total",
-			Help: "Answers of nodes that did not hold the counter and whose ring was another than this node's.",
+			Help: "Checks that reached a node whose ring was another than the asker's. During a change of members there are some.",
 		}),
 		gauges: n.gauges(),
 	}
@@ -90,6 +106,19 @@ func (n *Node) gauges() []prometheus.Collector {
 			func() float64 { return float64(n.table.Stats().Counters) }),
 		gauge("ringlimit_counter_bytes", "Memory of the counters, in bytes.",
 			func() float64 { return float64(n.table.Stats().Bytes) }),
+		gauge("ringlimit_partitions_acquiring", "Partitions that this node owns and does not hold yet.",
+			func() float64 { return float64(n.driver.Stats().Acquiring) }),
+		gauge("ringlimit_partitions_unguarded", "Partitions that this node holds and of which no other node has a complete copy: they are lost if it crashes.",
+			func() float64 { return float64(n.driver.Stats().Unguarded) }),
+		gauge("ringlimit_replication_lag_seconds", "Age of the oldest charge under way to its copy; 0 when there is none.",
+			func() float64 { return time.Duration(n.driver.Stats().Lag).Seconds() }),
+		gauge("ringlimit_fenced", "1 while this node decides nothing, because it may have been replaced without noticing.",
+			func() float64 { return oneIf(n.driver.Stats().Fenced) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name:        "ringlimit_evictions_total",
+			Help:        "Counters dropped from memory, by reason: fresh (it equalled one that was never used). No other counter is ever dropped.",
+			ConstLabels: prometheus.Labels{"reason": "fresh"},
+		}, func() float64 { return float64(n.table.Stats().Dropped) }),
 	}
 }
 
@@ -99,7 +128,7 @@ func (m *metrics) register(r prometheus.Registerer) error {
 		return nil
 	}
 	m.registerer = r
-	for _, c := range append([]prometheus.Collector{m.vec, m.duration, m.failures, m.fallback, m.strange}, m.gauges...) {
+	for _, c := range append([]prometheus.Collector{m.vec, m.duration, m.failures, m.fallback, m.handoffs, m.handoff, m.fences, m.mismatch}, m.gauges...) {
 		if err := r.Register(c); err != nil {
 			return errors.Join(errors.New("metrics: another node uses this registerer; wrap it with a label"), err)
 		}
@@ -132,16 +161,29 @@ func (m *metrics) decided(v *Verdict) {
 func (m *metrics) ForwardFailed(reason string) { m.failures.WithLabelValues(reason).Inc() }
 
 // FallbackActive notes whether on_failure is answering; see forward.Observer.
-func (m *metrics) FallbackActive(active bool) {
-	if active {
-		m.fallback.Set(1)
-	} else {
-		m.fallback.Set(0)
-	}
-}
+func (m *metrics) FallbackActive(active bool) { m.fallback.Set(oneIf(active)) }
 
-// RingMismatch counts a node that sees another ring; see forward.Observer.
-func (m *metrics) RingMismatch() { m.strange.Inc() }
+func oneIf(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
 
 // Forwarded times a check that another node decided; see forward.Observer.
 func (m *metrics) Forwarded(took time.Duration) { m.duration.Observe(took.Seconds()) }
+
+// RingMismatch counts an answer by another ring; see forward.Observer.
+func (m *metrics) RingMismatch() { m.mismatch.Inc() }
+
+// Acquired counts a partition that came; see driver.Observer.
+func (m *metrics) Acquired(took time.Duration) {
+	m.handoffs.WithLabelValues("in").Inc()
+	m.handoff.Observe(took.Seconds())
+}
+
+// GaveAway counts a partition that went; see driver.Observer.
+func (m *metrics) GaveAway() { m.handoffs.WithLabelValues("out").Inc() }
+
+// Fenced counts a stop; see driver.Observer.
+func (m *metrics) Fenced() { m.fences.Inc() }

@@ -15,6 +15,7 @@ import (
 	"github.com/ringlimit/ringlimit/membership"
 	"github.com/ringlimit/ringlimit/membership/gossip"
 	"github.com/ringlimit/ringlimit/owner"
+	"github.com/ringlimit/ringlimit/owner/driver"
 	"github.com/ringlimit/ringlimit/ring"
 	"github.com/ringlimit/ringlimit/rules"
 )
@@ -29,13 +30,14 @@ type Verdict = limit.Verdict
 // forwards the checks of the others. It is safe for concurrent use.
 type Node struct {
 	cfg    Config
-	self   membership.Member // ID, boot and addresses; its state is the gossip's
+	self   membership.Member // ID, boot and addresses; its state is the driver's
 	clock  *limit.Clock
 	params ring.Params
-	ring   *ring.Ring // the latest one; follow's alone
+	nobody *ring.Ring // of no members
 
 	table    *owner.Table
 	fallback *owner.Table
+	driver   *driver.Driver
 	router   *forward.Router
 	pool     *peerrpc.Pool
 	server   *peerrpc.Server
@@ -44,11 +46,13 @@ type Node struct {
 	metrics  *metrics
 	scratch  sync.Pool // of *scratch
 
-	view    atomic.Pointer[membership.View]
-	settled chan struct{} // closed once the node is a member that serves, or is superseded
+	view  atomic.Pointer[membership.View]
+	book  book
+	words chan word // what is to be gossiped of this node
 
-	superseded atomic.Bool // a later process runs under the node's name
-	leaving    atomic.Bool // Leave has begun
+	superseded chan struct{} // closed when a later process runs under the node's name
+	supersede  sync.Once
+	leaving    atomic.Bool // Drain or Leave has begun
 	gone       atomic.Bool // nothing is answered any more
 
 	background sync.WaitGroup
@@ -75,20 +79,21 @@ func (n *Node) PeerAddr() string { return n.cfg.advertised(n.peer.Addr()) }
 // GossipAddr is what another node gives as Join.
 func (n *Node) GossipAddr() string { return n.gossip.Addr() }
 
-// Ready is nil while the node serves, else says why it does not.
+// Ready is nil while the node serves and holds the counters that it owns, else
+// says why it does not.
 func (n *Node) Ready() error {
+	select {
+	case <-n.superseded:
+		return errSuperseded
+	default:
+	}
 	switch {
 	case n.leaving.Load():
 		return errors.New("draining")
-	case n.superseded.Load():
-		return errSuperseded
-	}
-	select {
-	case <-n.settled:
-		return nil
-	default:
+	case !n.driver.Serving():
 		return errors.New("joining")
 	}
+	return nil
 }
 
 var errSuperseded = errors.New("another process, started later, runs under this node's name; give one of them another")

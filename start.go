@@ -14,14 +14,14 @@ import (
 	"github.com/ringlimit/ringlimit/membership"
 	"github.com/ringlimit/ringlimit/membership/gossip"
 	"github.com/ringlimit/ringlimit/owner"
-	"github.com/ringlimit/ringlimit/owner/transfer"
+	"github.com/ringlimit/ringlimit/owner/driver"
 	"github.com/ringlimit/ringlimit/ring"
 )
 
-// Start opens the node's listeners, joins the cluster and returns once checks
-// are answered. If none of cfg.Join answers within cfg.JoinTimeout, the node
-// logs so, serves alone and keeps trying. What is wrong with cfg comes as one or
-// more *ConfigError.
+// Start opens the node's listeners, joins the cluster, takes over the counters
+// that the node owns from now on, and returns once checks are answered. If none
+// of cfg.Join answers within cfg.JoinTimeout, the node logs so, serves alone and
+// keeps trying. What is wrong with cfg comes as one or more *ConfigError.
 func Start(ctx context.Context, cfg Config) (*Node, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -31,7 +31,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := newNode(cfg, secrets)
+	n, err := newNode(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -49,22 +49,25 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	return n, nil
 }
 
-// goodbye is how long a node that could not start takes to say so.
-const goodbye = 2 * time.Second
+// goodbye is how long a node takes, once it has nothing left to give away, to
+// say so and to finish what it was asked.
+const goodbye = 3 * time.Second
 
-// newNode assembles the parts that need no socket.
-func newNode(cfg Config, secrets keys) (*Node, error) {
+// newNode assembles the parts that need no address.
+func newNode(cfg Config) (*Node, error) {
 	nobody, err := ring.New(ring.Defaults(), nil)
 	if err != nil {
 		return nil, err
 	}
 	n := &Node{
-		cfg:     cfg,
-		clock:   limit.NewClock(),
-		params:  ring.Defaults(),
-		ring:    nobody,
-		settled: make(chan struct{}),
-		scratch: sync.Pool{New: func() any { return new(scratch) }},
+		cfg:        cfg,
+		clock:      limit.NewClock(),
+		params:     ring.Defaults(),
+		nobody:     nobody,
+		book:       book{entries: map[membership.NodeID]entry{}},
+		words:      make(chan word, 1),
+		superseded: make(chan struct{}),
+		scratch:    sync.Pool{New: func() any { return new(scratch) }},
 	}
 	n.table = owner.NewTable(owner.Config{Partitions: n.params.Partitions, Memory: cfg.Memory, Now: n.clock.Now})
 	n.fallback = newFallbackTable(cfg.Memory, n.clock.Now)
@@ -72,74 +75,7 @@ func newNode(cfg Config, secrets keys) (*Node, error) {
 	for r := range cfg.Rules.Rules() {
 		n.table.Learn(r)
 	}
-	n.router = n.newRouter(secrets)
-	n.router.Publish(nobody, "", n.peerIn(membership.View{}))
-	n.pool = n.newPool(secrets)
-	n.server = n.newServer(secrets)
 	return n, nil
-}
-
-func (n *Node) newRouter(secrets keys) *forward.Router {
-	return forward.NewRouter(forward.Config{
-		Self:             membership.NodeID(n.cfg.Name),
-		Local:            tableLocal{n.table},
-		Fallback:         n.fallback,
-		Seed:             secrets.seed,
-		Now:              n.clock.Now,
-		Deadline:         n.cfg.Deadline,
-		FallbackCapacity: n.cfg.FallbackCapacity,
-		Observer:         n.metrics,
-		Logger:           n.cfg.Logger,
-	})
-}
-
-// tableLocal answers at once: so far no counter changes hands.
-type tableLocal struct{ table *owner.Table }
-
-func (l tableLocal) Decide(_ context.Context, now, _ int64, c *owner.Call, v *limit.Verdict) error {
-	return l.table.Decide(now, c, v)
-}
-
-func (n *Node) newPool(secrets keys) *peerrpc.Pool {
-	return peerrpc.NewPool(peerrpc.PoolConfig{
-		Self:    membership.NodeID(n.cfg.Name),
-		Boot:    n.cfg.boot,
-		Token:   secrets.token,
-		Now:     n.clock.Now,
-		Dial:    n.cfg.dial,
-		Refused: func(membership.NodeID) {}, // so far gossip alone says who is gone
-		Logger:  n.cfg.Logger,
-	})
-}
-
-func (n *Node) newServer(secrets keys) *peerrpc.Server {
-	return peerrpc.NewServer(peerrpc.ServerConfig{
-		Self:       membership.NodeID(n.cfg.Name),
-		Token:      secrets.token,
-		Decider:    tableDecider{n.table, n.router},
-		Receive:    func(membership.NodeID, membership.BootID, transfer.Message) {}, // so far nobody says anything
-		Partitions: n.params.Partitions,
-		Seed:       secrets.seed,
-		Partition:  n.ring.Partition, // the same in every ring
-		Now:        n.clock.Now,
-		Logger:     n.cfg.Logger,
-	})
-}
-
-// tableDecider puts nothing off: so far no counter changes hands.
-type tableDecider struct {
-	*owner.Table
-	router *forward.Router
-}
-
-func (d tableDecider) DecideFrame(now, _ int64, calls []owner.Call, results []owner.Result, _ owner.Late, _ uint64) {
-	d.Table.DecideFrame(now, calls, results)
-	for i := range results {
-		if results[i].Err == owner.ErrNotHolder {
-			hint, ring := d.router.OwnerOf(calls[i].Partition)
-			results[i].Err = &transfer.NotMine{Hint: hint, Ring: ring}
-		}
-	}
 }
 
 // fallbackShare is the part of the memory bound that fallback counters may use
@@ -152,7 +88,8 @@ func newFallbackTable(memory int64, now func() int64) *owner.Table {
 	return t
 }
 
-// open binds the sockets. Nothing runs yet but the gossip's own listeners.
+// open binds the sockets and connects the parts. Nothing runs yet but the
+// gossip's own listeners.
 func (n *Node) open(secrets keys) error {
 	if err := n.metrics.register(n.cfg.Registerer); err != nil {
 		return err
@@ -162,6 +99,73 @@ func (n *Node) open(secrets keys) error {
 		return &ConfigError{"peer", err}
 	}
 	n.self = n.cfg.self(n.cfg.boot, n.cfg.advertised(n.peer.Addr()), n.params.Placement())
+	n.assemble(secrets)
+	if n.gossip, err = gossip.Start(n.gossipConfig(secrets)); err != nil {
+		return &ConfigError{"gossip", errors.New(strings.TrimPrefix(err.Error(), "gossip: "))}
+	}
+	return nil
+}
+
+// assemble makes the parts that need to know each other.
+func (n *Node) assemble(secrets keys) {
+	n.pool = n.newPool(secrets)
+	n.driver = driver.New(driver.Config{
+		Self:     n.self,
+		Table:    n.table,
+		Ring:     n.params,
+		Now:      n.clock.Now,
+		Send:     n.send,
+		Dial:     n.dial,
+		Announce: n.announce,
+		Publish:  n.publish,
+		Observer: n.metrics,
+		Logger:   n.cfg.Logger,
+	})
+	n.router = n.newRouter(secrets)
+	n.server = n.newServer(secrets)
+}
+
+func (n *Node) newRouter(secrets keys) *forward.Router {
+	return forward.NewRouter(forward.Config{
+		Self:             membership.NodeID(n.cfg.Name),
+		Local:            n.driver,
+		Fallback:         n.fallback,
+		Seed:             secrets.seed,
+		Now:              n.clock.Now,
+		Deadline:         n.cfg.Deadline,
+		FallbackCapacity: n.cfg.FallbackCapacity,
+		Observer:         n.metrics,
+		Logger:           n.cfg.Logger,
+	})
+}
+
+func (n *Node) newPool(secrets keys) *peerrpc.Pool {
+	return peerrpc.NewPool(peerrpc.PoolConfig{
+		Self:    n.self.ID,
+		Boot:    n.self.Boot,
+		Token:   secrets.token,
+		Now:     n.clock.Now,
+		Dial:    n.cfg.dial,
+		Refused: func(id membership.NodeID) { n.driver.Refused(id) },
+		Logger:  n.cfg.Logger,
+	})
+}
+
+func (n *Node) newServer(secrets keys) *peerrpc.Server {
+	return peerrpc.NewServer(peerrpc.ServerConfig{
+		Self:       n.self.ID,
+		Token:      secrets.token,
+		Decider:    n.driver,
+		Receive:    n.driver.Receive,
+		Seed:       secrets.seed,
+		Partitions: n.params.Partitions,
+		Partition:  n.nobody.Partition, // the same in every ring
+		Now:        n.clock.Now,
+		Logger:     n.cfg.Logger,
+	})
+}
+
+func (n *Node) gossipConfig(secrets keys) gossip.Config {
 	cfg := gossip.Config{
 		Self:    n.self,
 		Bind:    n.cfg.Gossip,
@@ -177,10 +181,7 @@ func (n *Node) open(secrets keys) error {
 	if n.cfg.tuneGossip != nil {
 		n.cfg.tuneGossip(&cfg)
 	}
-	if n.gossip, err = gossip.Start(cfg); err != nil {
-		return &ConfigError{"gossip", errors.New(strings.TrimPrefix(err.Error(), "gossip: "))}
-	}
-	return nil
+	return cfg
 }
 
 // newBootID is larger for a later run: the wall clock orders the runs of a node.
@@ -190,9 +191,12 @@ func newBootID() membership.BootID { return membership.BootID(time.Now().UnixNan
 func (n *Node) run() {
 	ctx, stop := context.WithCancel(context.Background())
 	n.stop = stop
+	n.adopt(<-n.gossip.Views()) // there is one at once
 	n.background.Go(func() { n.table.Run(ctx) })
 	n.background.Go(func() { n.fallback.Run(ctx) })
+	n.background.Go(func() { n.driver.Run(ctx) })
 	n.background.Go(func() { n.follow(ctx) })
+	n.background.Go(func() { n.spread(ctx) })
 	n.background.Go(func() {
 		if err := n.server.Serve(n.peer); err != nil {
 			n.cfg.Logger.Error("the peer port stopped", "error", err)
@@ -200,31 +204,43 @@ func (n *Node) run() {
 	})
 }
 
-// join finds the cluster and waits until this node's ring stands.
+// join finds the cluster, and returns when this node has its part in it.
 func (n *Node) join(ctx context.Context) error {
-	if len(n.cfg.Join) > 0 {
-		joining, cancel := context.WithTimeout(ctx, n.cfg.JoinTimeout)
-		err := n.gossip.Join(joining)
-		cancel()
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case errors.Is(err, gossip.ErrPlacement):
-			return err // two rings would give each counter two owners
-		case err != nil:
-			n.cfg.Logger.Warn("no member answered; serving alone and trying on", "error", err)
-		}
+	if err := n.find(ctx); err != nil {
+		return err
 	}
-	if err := n.gossip.Announce(membership.Serving, 0); err != nil {
+	if err := n.driver.Serve(ctx); err != nil {
 		return err
 	}
 	select {
-	case <-n.settled:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	if n.superseded.Load() {
+	case <-n.superseded:
 		return &ConfigError{"name", errSuperseded}
+	default:
+		return nil
 	}
-	return nil
+}
+
+// find looks for members, and for its turn to serve. Alone, or with others that
+// do not get on with it, a node serves after JoinTimeout: a cluster that is found
+// later is a partition that heals.
+func (n *Node) find(ctx context.Context) error {
+	if len(n.cfg.Join) == 0 {
+		return nil
+	}
+	joining, cancel := context.WithTimeout(ctx, n.cfg.JoinTimeout)
+	defer cancel()
+	err := n.gossip.Join(joining)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, gossip.ErrPlacement):
+		return err // two rings would give each counter two owners
+	case err != nil:
+		n.cfg.Logger.Warn("no member answered; serving alone and trying on", "error", err)
+		return nil
+	}
+	if n.driver.Enter(joining) != nil && ctx.Err() == nil {
+		n.cfg.Logger.Warn("members that only join did not begin to serve; serving before them")
+	}
+	return ctx.Err()
 }
