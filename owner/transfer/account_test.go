@@ -86,6 +86,9 @@ func TestChargesGoWhenTheyAreDue(t *testing.T) {
 	if got := charge(p, mine[0], 1, 1, 100, 99); got != "waits false, later" {
 		t.Errorf("after Owe: %s", got)
 	}
+	if got := charge(p, mine[1], 2, 1, 0, 100); got != "waits true, now" {
+		t.Errorf("after Owe, hurried anew: %s", got)
+	}
 }
 
 // Who charges while nothing more may leave need not hurry anybody: the
