@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ringlimit/ringlimit/limit"
+	"github.com/ringlimit/ringlimit/membership"
 	"github.com/ringlimit/ringlimit/owner"
 )
 
@@ -257,9 +258,14 @@ func (o *oracle) left(n *node, empty bool) {
 	}
 }
 
-// quiet: after all faults are over, each partition has one holder, and nobody
-// waits for an acknowledgement or an answer any more.
+// quiet: after all faults are over, each partition has one holder, nobody waits
+// for an acknowledgement or an answer any more, and who wanted to leave has left.
 func (o *oracle) quiet() {
+	for _, n := range o.w.nodes {
+		if n.up && n.core.Self().State == membership.Draining {
+			o.wrong("after all is quiet, %s has still not left", n.id)
+		}
+	}
 	for p := range o.w.cfg.Partitions {
 		holders := 0
 		for _, n := range o.w.nodes {
