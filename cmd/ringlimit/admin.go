@@ -12,8 +12,6 @@ import (
 	"github.com/ringlimit/ringlimit/front/httpfront"
 	"github.com/ringlimit/ringlimit/limit"
 	"github.com/ringlimit/ringlimit/membership"
-	"github.com/ringlimit/ringlimit/owner"
-	"github.com/ringlimit/ringlimit/ring"
 )
 
 // newRegistry makes the registry of one node: several run in one process.
@@ -62,30 +60,27 @@ func shown(m membership.Member) adminfront.Member {
 	}
 }
 
-// Ring is adminfront's. A node holds what it owns.
+// Ring is adminfront.Cluster's. Its parts are read one after the other, so that
+// during a change they may differ by a step.
 func (a admin) Ring() (adminfront.Ring, error) {
 	n, err := a.get()
 	if err != nil {
 		return adminfront.Ring{}, err
 	}
-	rg, err := ring.New(ring.Defaults(), membership.NewView(n.Members()).Owners())
-	if err != nil {
-		return adminfront.Ring{}, err
-	}
-	r := adminfront.Ring{Node: n.Name(), Fingerprint: rg.Fingerprint()}
-	for _, id := range rg.Nodes() {
+	r := adminfront.Ring{Node: n.Name(), Fingerprint: n.RingFingerprint()}
+	for _, id := range membership.NewView(n.Members()).Owners() {
 		r.Members = append(r.Members, string(id))
 	}
-	for p := range rg.Partitions() {
-		part := adminfront.Partition{Partition: p, Phase: owner.None.String()}
-		if o := rg.Owner(p); o >= 0 {
-			part.Owner = string(rg.Nodes()[o])
-			part.Holder = part.Owner
-		}
-		if part.Owner == r.Node {
-			part.Phase = owner.Holding.String()
-		}
-		r.Partitions = append(r.Partitions, part)
+	for _, p := range n.Partitions() {
+		r.Partitions = append(r.Partitions, adminfront.Partition{
+			Partition: p.Partition,
+			Phase:     p.Phase,
+			Owner:     string(p.Owner),
+			Holder:    string(p.Holder),
+			Standby:   string(p.Standby),
+			Copied:    p.Copied,
+			Seeded:    p.Seeded,
+		})
 	}
 	return r, nil
 }

@@ -120,7 +120,7 @@ func (r *running) live(ctx context.Context, up func(*ringlimit.Node, *doors)) er
 		r.noteHealth()
 		up(node, r.doors)
 		r.followHealth(ctx)
-		return r.end(context.WithoutCancel(ctx), bare{node})
+		return r.end(context.WithoutCancel(ctx), node)
 	}
 	r.closeDoors(context.WithoutCancel(ctx))
 	if ctx.Err() != nil {

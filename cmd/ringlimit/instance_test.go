@@ -203,7 +203,7 @@ func TestLongRequestLeavesTimeForTheGoodbye(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Errorf("ended with %v", err)
 	}
-	if got := log.String(); !strings.Contains(got, "msg=left") || strings.Contains(got, "without an orderly goodbye") {
+	if got := log.String(); !strings.Contains(got, "msg=left") || strings.Contains(got, "level=WARN") || strings.Contains(got, "level=ERROR") {
 		t.Errorf("logged\n%s", got)
 	}
 }
