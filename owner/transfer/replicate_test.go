@@ -143,3 +143,15 @@ func TestTheFenceCountsFromTheQuestion(t *testing.T) {
 	p.pass(150 * time.Millisecond)
 	p.want(owner.Released, mine...)
 }
+
+// A node whose last peer's process is gone has nobody to lose, and decides on.
+func TestTheLastOneIsNotFenced(t *testing.T) {
+	p, mine := settled(t)
+	p.pass(500 * time.Millisecond)
+	p.Refused(p.now, "b")
+	p.pass(2 * time.Second)
+	p.want(owner.Holding, mine...)
+	if p.Fenced() || p.DecideUntil() <= p.now {
+		t.Error("it does not decide any more")
+	}
+}
