@@ -107,9 +107,9 @@ tiers:
   window:
     - {name: all, algorithm: fixed_window, limit: 100, window: 60s}
   bucket:
-    - {name: all, algorithm: token_bucket, limit: 100, window: 24h}
+    - {name: all, algorithm: token_bucket, limit: 100, window: 30m}
   queue:
-    - {name: all, algorithm: leaky_bucket, limit: 100, window: 24h, burst: 99}
+    - {name: all, algorithm: leaky_bucket, limit: 100, window: 30m, burst: 99}
 `
 
 // Whichever node is asked, one counter is charged.

@@ -58,26 +58,30 @@ func (d *Driver) Decide(ctx context.Context, now, deadline int64, c *owner.Call,
 	if err != nil && !errors.Is(err, owner.ErrNotHolder) {
 		return err
 	}
+	if err == nil && !d.core.Guarded(c.Partition) {
+		return nil
+	}
 	l := d.calls.local()
-	switch {
-	case err != nil:
-		r, due := d.redirect(deadline, c, l)
-		d.owe(due)
-		if err = r.Err; err == nil {
-			*v = r.Verdict
-		}
-	default:
-		waits, due := d.charge(c, v, l, 0, 0)
-		d.owe(due)
-		if waits {
-			err = owner.ErrLater
-		}
+	if err == nil {
+		err = d.promise(c, v, l)
+	} else {
+		err = d.redirect(deadline, c, v, l)
 	}
 	if err != owner.ErrLater {
 		d.calls.locals.Put(l)
 		return err
 	}
 	return d.wait(ctx, deadline, l, v)
+}
+
+// promise enters a charge. The error is owner.ErrLater if the reply has to wait.
+func (d *Driver) promise(c *owner.Call, v *limit.Verdict, l *local) error {
+	waits, due := d.charge(c, v, l, 0, 0)
+	d.owe(due)
+	if waits {
+		return owner.ErrLater
+	}
+	return nil
 }
 
 // wait returns the answer that was promised. A caller who leaves leaves the
@@ -98,12 +102,17 @@ func (d *Driver) wait(ctx context.Context, deadline int64, l *local, v *limit.Ve
 }
 
 // redirect is for a call that the table has refused.
-func (d *Driver) redirect(deadline int64, c *owner.Call, l *local) (r owner.Result, due transfer.Due) {
+func (d *Driver) redirect(deadline int64, c *owner.Call, v *limit.Verdict, l *local) error {
+	r := owner.Result{Err: owner.ErrNotHolder}
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	due = d.route(parked{call: *c, deadline: deadline, to: l}, &r)
+	due := d.route(parked{call: *c, deadline: deadline, to: l}, &r)
 	d.obey()
-	return r, due
+	d.mu.Unlock()
+	d.owe(due)
+	if r.Err == nil {
+		*v = r.Verdict
+	}
+	return r.Err
 }
 
 // DecideFrame answers calls of another node into results. An error is

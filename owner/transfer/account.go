@@ -113,6 +113,10 @@ func (c *Core) Charge(p int, id owner.ID, cost, slack int64, r Reply) (waits boo
 	return owed > slack, due
 }
 
+// Guarded says whether Charge has anything to do for a partition. It is safe for
+// concurrent use, and may come instead of a Charge: after the decision.
+func (c *Core) Guarded(p int) bool { return c.accounts[p].guarded.Load() }
+
 // Owe is the event that it is time to send what partitions owe their standbys.
 func (c *Core) Owe(now int64) {
 	c.at(now)
