@@ -153,6 +153,42 @@ func TestPeerThatBreaksEachStream(t *testing.T) {
 	})
 }
 
+// parting says farewell on its first stream of checks, and takes no mail.
+type parting struct {
+	peerpb.UnimplementedPeerServer
+	streams atomic.Int64
+}
+
+func (s *parting) Checks(stream grpc.BidiStreamingServer[peerpb.Frame, peerpb.Frame]) error {
+	if s.streams.Add(1) > 1 {
+		return stream.SendHeader(welcome())
+	}
+	if err := stream.Send(&peerpb.Frame{Id: farewell}); err != nil {
+		return err
+	}
+	_, err := stream.Recv()
+	return err
+}
+
+// A farewell ends the connection also when there never was a stream of mail: one
+// that begins while the peer stops may be refused.
+func TestFarewellWithoutMail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, peer := newNetwork(), &parting{}
+		s := grpc.NewServer(serverOptions()...)
+		peerpb.RegisterPeerServer(s, peer)
+		go s.Serve(n.listen("owner:1"))
+		defer s.Stop()
+		p := newPool(t, n.dial)
+		p.Peer(ownerMember)
+		time.Sleep(time.Second)
+		if peer.streams.Load() < 2 {
+			t.Error("the connection stays")
+		}
+		p.Close()
+	})
+}
+
 // Silence is no refusal, however often it is tried.
 func TestSilenceIsNoRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -26,11 +26,11 @@ type carrier struct {
 	told string // what was last logged
 }
 
-// run carries mail while the connection stands: until ctx ends or the peer has
-// said farewell and was sent what waited. A stream that ends by itself, because
-// the peer cannot read a letter or the stream has named all rules it can, is made
-// anew, after a pause in which a broken connection is noticed.
-func (c *carrier) run(ctx context.Context, cc *grpc.ClientConn) {
+// run carries mail until ctx ends, or the peer has said farewell and was sent what
+// waited. A stream that ends by itself, because the peer cannot read a letter or
+// the stream has named all rules it can, is made anew while staying lasts, after a
+// pause in which the end of the connection is noticed.
+func (c *carrier) run(ctx, staying context.Context, cc *grpc.ClientConn) {
 	defer c.box.drop()
 	for {
 		began := time.Now()
@@ -41,7 +41,7 @@ func (c *carrier) run(ctx context.Context, cc *grpc.ClientConn) {
 		}
 		c.box.set(connecting)
 		c.box.drop()
-		if !pause(ctx, max(firstPause, spacing-time.Since(began)), nil) {
+		if !pause(staying, max(firstPause, spacing-time.Since(began)), nil) {
 			return
 		}
 		c.tell(err)

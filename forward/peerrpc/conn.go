@@ -221,12 +221,14 @@ func (c *conn) attempt(ctx context.Context) (stood bool, err error) {
 	if err != nil {
 		return false, d.reason(err)
 	}
+	staying, leave := context.WithCancel(ctx)
 	var mail sync.WaitGroup
 	for _, box := range [...]*outbox{c.bulk, c.mail} {
 		carrier := &carrier{box: box, log: c.log}
-		mail.Go(func() { carrier.run(ctx, cc) })
+		mail.Go(func() { carrier.run(ctx, staying, cc) })
 	}
-	if err = c.converse(stream); err != errFarewell {
+	err = c.converse(stream)
+	if leave(); err != errFarewell {
 		cancel(nil)
 	}
 	mail.Wait() // after a farewell: until the peer has what was sent to it
