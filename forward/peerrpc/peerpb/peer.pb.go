@@ -31,7 +31,8 @@ const (
 type Frame struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Chosen by the asker, from 1 up; an answer bears the id of its question.
-	// The owner's farewell, an empty frame, bears 0.
+	// The owner's farewell, an empty frame, bears 0; answers that it has put off
+	// bear 2^64-1.
 	Id uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	// Packed by hand. Answers stand in the order of their checks.
 	Records []byte `protobuf:"bytes,2,opt,name=records,proto3" json:"records,omitempty"`
