@@ -9,6 +9,7 @@
 //	2  rules.Set.Match    which rule applies -> one limit.Charge {counter, rule, cost}
 //	3  ring.Ring          partition of the counter, owner of the partition (one atomic load)
 //	4a owner.Table        ours: lock the partition, limit.Rule.Take(state, now, cost)
+//	   owner/driver       its charge is copied; the reply may have to wait for that
 //	4b forward            not ours: known to be denied until T -> Verdict, no hop
 //	4c forward/peerrpc    else: one record in a frame on the owner's stream -> its 4a
 //	5  front              Verdict -> headers, 429
@@ -20,13 +21,14 @@
 //
 //	1  membership/gossip  the gossip library's callback only signals: it runs under its lock
 //	2  membership/gossip  one goroutine settles the burst and builds a View; the latest wins
-//	3  Node.follow        the only goroutine that makes rings: ring.New(owners of the view)
-//	4  owner.Table        partitions gained are held, partitions lost are let go
+//	3  owner/driver       the view becomes records, and an event of the core
+//	4  owner/transfer     the core makes the ring, and asks everybody for the partitions
+//	                      gained; those lost it decides for until their owner takes them
 //	5  forward.Router     one atomic store publishes the ring
 //
 // The partition's phase in owner.Table is the truth; the ring is advice.
 // So views may differ between nodes for a while without a node deciding for a
-// counter that it does not hold.
+// counter that it does not hold. owner/DESIGN.md argues it.
 //
 // Start makes a [Node], which is the same object embedded in a gateway and in
 // the ringlimit command. Several nodes fit in one process: there is no
