@@ -30,6 +30,7 @@ type source struct {
 	from    owner.Cursor // how far it has come
 	heard   int64        // when it last gave us counters; at first, when the round began
 	whole   bool         // all of what it has frozen is here
+	asked   int64        // when it was asked for counters that it has not sent yet; 0: it has
 	again   int64        // when to ask again
 }
 
@@ -108,7 +109,7 @@ func (s *source) resume(old *round) {
 	if was := old.find(s.node); was != nil && was.boot == s.boot && was.release != 0 {
 		again := s.again
 		*s = *was
-		s.again = again
+		s.again, s.asked = again, 0
 	}
 }
 
@@ -162,8 +163,13 @@ func (c *Core) advanceSource(p int, r *round, s *source) {
 	if s.step != asking && s.step != pulling {
 		return
 	}
+	if c.now >= s.again && s.asked != 0 && !c.quiet(s.node, s.asked, askAgain, bulkAgain) {
+		s.again = c.now + askAgain // it is at it
+	}
 	if c.now >= s.again {
-		s.again = c.now + askAgain
+		if s.again = c.now + askAgain; s.step == pulling {
+			s.asked = c.now
+		}
 		c.asks.add(s.node, Ask{Partition: p, Attempt: r.attempt, Pull: s.step == pulling, Release: s.release, From: s.from})
 	}
 	c.arm(s.again)
@@ -239,6 +245,7 @@ func (c *Core) takePart(part *Part, s *source) {
 	if part.Status == Held {
 		c.parts[part.Partition].holder = s.node
 	}
+	s.asked = 0
 	switch {
 	case part.Status == Busy:
 		s.step, s.status, s.again = asking, Busy, c.now+askAgain

@@ -206,8 +206,11 @@ func (c *Core) Tick(now int64) {
 // Receive is the event that another node's message came.
 func (c *Core) Receive(now int64, from membership.NodeID, boot membership.BootID, m Message) {
 	c.at(now)
-	if known := c.view.find(from); known != nil && boot < known.Boot {
-		return // from a run that is over
+	if known := c.view.find(from); known != nil {
+		if boot < known.Boot {
+			return // from a run that is over
+		}
+		known.heard = now
 	}
 	switch m := m.(type) {
 	case *Beat:

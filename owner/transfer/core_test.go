@@ -228,36 +228,61 @@ func TestTheStandbyIsTheOwnerWithoutMe(t *testing.T) {
 // A standby that says nothing would hold up every reply: another takes its place
 // at once, and until it has all, replies go.
 func TestASilentStandbyIsReplaced(t *testing.T) {
-	p := newPeer(t, record("b", membership.Serving), record("c", membership.Serving))
-	p.deny("b")
-	p.deny("c")
-	i := owned(t, "a", "b", "c")[0]
-	first := p.Partition(i).Standby
-	for !p.Partition(i).Seeded {
-		for _, m := range said[*Replicate](p, first) {
-			back := &Replicated{}
-			for _, c := range m.Copies {
-				back.Receipts = append(back.Receipts, Receipt{Partition: c.Partition, Stream: c.Stream, Number: c.Number})
-			}
-			p.hear(first, back)
-		}
-	}
+	p, i, first := guarded(t)
 	waits, due := p.Charge(i, owner.ID{Lo: 1}, 1, 0, "reply")
-	paid := func() bool {
-		return slices.ContainsFunc(p.wants, func(a Action) bool {
-			pay, ok := a.(Pay)
-			return ok && slices.Contains(pay.Replies, Reply("reply"))
-		})
-	}
 	p.Owe(p.now)
 	p.pass(35 * time.Millisecond)
-	if !waits || due != Now || paid() {
-		t.Fatalf("waits %v, due %v, paid %v without a copy", waits, due, paid())
+	if paid := p.paid(); !waits || due != Now || len(paid) > 0 {
+		t.Fatalf("waits %v, due %v, paid %v without a copy", waits, due, paid)
 	}
 	p.pass(10 * time.Millisecond)
-	if second := p.Partition(i).Standby; !paid() || second == first || second == "" {
-		t.Errorf("paid: %v; the standby was %s and is %q", paid(), first, second)
+	if second, paid := p.Partition(i).Standby, p.paid(); len(paid) != 1 || second == first || second == "" {
+		t.Errorf("paid: %v; the standby was %s and is %q", paid, first, second)
 	}
+}
+
+// One that talks has much to do, and is given time, but not for ever.
+func TestABusyStandbyIsNotReplaced(t *testing.T) {
+	p, i, first := guarded(t)
+	p.Charge(i, owner.ID{Lo: 1}, 1, 0, "reply")
+	p.Owe(p.now)
+	for range 39 {
+		p.pass(10 * time.Millisecond)
+		p.hear(first, &Views{})
+	}
+	if paid := p.paid(); p.Partition(i).Standby != first || len(paid) > 0 {
+		t.Fatalf("the standby was %s and is %q; paid: %v", first, p.Partition(i).Standby, paid)
+	}
+	p.pass(20 * time.Millisecond)
+	if p.Partition(i).Standby == first || len(p.paid()) != 1 {
+		t.Error("who never acknowledges stays the standby")
+	}
+}
+
+// Who stood still cannot say that another was silent meanwhile.
+func TestAStallOfOurOwnReplacesNobody(t *testing.T) {
+	p, i, first := guarded(t)
+	p.Charge(i, owner.ID{Lo: 1}, 1, 0, "reply")
+	p.Owe(p.now)
+	p.now += 300 * ms
+	p.Tick(p.now)
+	p.drain()
+	if paid := p.paid(); p.Partition(i).Standby != first || len(paid) > 0 {
+		t.Errorf("the standby was %s and is %q; paid: %v", first, p.Partition(i).Standby, paid)
+	}
+}
+
+// guarded is node a beside b and c, with a partition whose copy is complete.
+func guarded(t *testing.T) (p *peer, partition int, standby membership.NodeID) {
+	p = newPeer(t, record("b", membership.Serving), record("c", membership.Serving))
+	p.deny("b")
+	p.deny("c")
+	partition = owned(t, "a", "b", "c")[0]
+	standby = p.Partition(partition).Standby
+	for !p.Partition(partition).Seeded {
+		p.confirm(standby)
+	}
+	return p, partition, standby
 }
 
 // holder is node a, holding what it owns besides b; c is yet to come.

@@ -150,12 +150,12 @@ func (k *credit) due() (replies []Reply) {
 	return replies
 }
 
-// late is a batch that was sent before a moment and was not acknowledged; nil
-// when there is none. It is to be sent again, with the same number: the counters
+// late is a batch that left too long ago and was not acknowledged; nil when
+// there is none. It is to be sent again, with the same number: the counters
 // it names can only have been charged more since.
-func (k *credit) late(before, now int64) *batch {
+func (k *credit) late(tooLong func(at int64) bool, now int64) *batch {
 	for i := range k.sent {
-		if b := &k.sent[i]; b.at <= before {
+		if b := &k.sent[i]; tooLong(b.at) {
 			b.at = now
 			return b
 		}

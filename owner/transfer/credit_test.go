@@ -77,7 +77,8 @@ func TestLawCredit(t *testing.T) {
 			}
 			pay(k.acked(b.number))
 		}
-		for b := k.late(98, 100); b != nil; b = k.late(98, 100) {
+		late := func(at int64) bool { return at <= 98 }
+		for b := k.late(late, 100); b != nil; b = k.late(late, 100) {
 			for id, n := range carried[b.number] {
 				safe[id] = max(safe[id], n)
 			}

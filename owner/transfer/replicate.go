@@ -11,9 +11,14 @@ const (
 	copyMost    = 512     // counters in a batch
 	copiesAhead = 2       // batches on their way for one partition
 	copyAgain   = 10 * ms // without an acknowledgement
-	// silent is how long a standby may say nothing before it is replaced: a
-	// paused one would hold up every reply.
-	silent = 40 * ms
+	// A standby that says nothing at all for so long, which is as long as so many
+	// of our own ticks, is replaced: a paused one would hold up every reply. If we
+	// had no ticks, it is we who stood still.
+	silent      = 40 * ms
+	silentTicks = 4
+	// One that talks has much to do. To replace it would give it, and another,
+	// more to do. But not to acknowledge for so long is silence, too.
+	deaf = 10 * silent
 )
 
 type (
@@ -54,6 +59,7 @@ type replica struct {
 	boot   membership.BootID
 	stream uint64
 	heard  int64 // when it last acknowledged, or had nothing to
+	ticks  int   // at which it was found quiet, in a row
 	chased bool  // it is in Core.unacked
 	seed   seed
 }
@@ -146,7 +152,7 @@ func (c *Core) pump(p int) {
 	if !c.busy(p) {
 		return
 	}
-	c.arm(min(c.now+copyAgain, r.heard+silent))
+	c.arm(c.now + copyAgain)
 	if !r.chased {
 		r.chased = true
 		c.unacked = append(c.unacked, p)
@@ -170,13 +176,23 @@ func (c *Core) chase() {
 		r := &c.parts[p].replica
 		switch r.chased = false; {
 		case !c.busy(p):
-		case c.now >= r.heard+silent:
+		case c.silent(r):
 			c.replace(p)
 		default:
 			c.resend(p)
 			c.pump(p)
 		}
 	}
+}
+
+// silent counts a tick at which the standby owes us a word.
+func (c *Core) silent(r *replica) bool {
+	if !c.quiet(r.to, r.heard, copyAgain, deaf) {
+		r.ticks = 0
+		return false
+	}
+	r.ticks++
+	return r.ticks >= silentTicks && c.quiet(r.to, r.heard, silent, deaf)
 }
 
 // replace takes another standby for one that is silent, for all partitions that
@@ -195,13 +211,28 @@ func (c *Core) replace(p int) {
 }
 
 func (c *Core) resend(p int) {
-	k := &c.accounts[p]
-	for b := k.late(c.now-copyAgain, c.now); b != nil; b = k.late(c.now-copyAgain, c.now) {
+	r, k := &c.parts[p].replica, &c.accounts[p]
+	late := func(at int64) bool { return c.quiet(r.to, at, copyAgain, 3*copyAgain) }
+	for b := k.late(late, c.now); b != nil; b = k.late(late, c.now) {
 		c.sendBatch(p, b)
 	}
-	if s := &c.parts[p].replica.seed; c.now >= s.left+copyAgain {
-		s.part = 0
+	if c.quiet(r.to, r.seed.left, copyAgain, bulkAgain) {
+		r.seed.part = 0
 	}
+}
+
+// bulkAgain is how long an answer of many counters, or an acknowledgement of
+// them, may take when the other talks: what is repeated makes it slower still.
+const bulkAgain = 200 * ms
+
+// quiet says that a node has said nothing for so long since a moment, or that,
+// if it did talk, the longer time has passed.
+func (c *Core) quiet(id membership.NodeID, since, silence, longer int64) bool {
+	heard := since
+	if m := c.view.find(id); m != nil {
+		heard = max(since, m.heard)
+	}
+	return c.now >= heard+silence || c.now >= since+longer
 }
 
 // replicated takes acknowledgements.

@@ -32,6 +32,7 @@ type member struct {
 	died    int64 // when it died, as far as we can tell
 	refused int64 // its process is gone, until then; see Core.Refused
 	mute    int64 // it is no standby, until then
+	heard   int64 // when its latest message came
 }
 
 // gone says that no process answers under this record.
@@ -69,7 +70,7 @@ func (v *view) put(r Record, now int64) (came bool) {
 	m := &v.members[i]
 	came = r.State != Dead && (!ok || m.State == Dead || m.Boot != r.Boot)
 	if m.Boot != r.Boot {
-		m.refused, m.mute = 0, 0 // another process
+		m.refused, m.mute, m.heard = 0, 0, 0 // another process
 	}
 	if r.State == Dead {
 		m.died = r.died(now)
