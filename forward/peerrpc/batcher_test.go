@@ -317,16 +317,20 @@ func TestLeave(t *testing.T) {
 // Answers that fit no question end the stream.
 func TestAnswersToNothing(t *testing.T) {
 	for what, reply := range map[string]*peerpb.Frame{
-		"unknown id": {Id: 7, Records: []byte{byte(full)}},
-		"too few":    {Id: 1},
-		"too many":   {Id: 1, Records: []byte{byte(full), byte(full)}},
-		"garbage":    {Id: 1, Records: []byte{0xff}},
+		"unknown id":         {Id: 7, Records: []byte{byte(full)}},
+		"too few":            {Id: 1},
+		"too many":           {Id: 1, Records: []byte{byte(full), byte(full)}},
+		"late, and too many": {Id: 1, Records: []byte{byte(later), byte(full)}},
+		"garbage":            {Id: 1, Records: []byte{0xff}},
 	} {
 		b := newTestBatch()
 		b.start(&session{stream: &wire{}})
-		b.put(t, 1, 100)
+		w := b.put(t, 1, 100)
 		if err := b.answer(reply); !errors.Is(err, errBadFrame) {
 			t.Errorf("%s: %v", what, err)
+		}
+		if _, ok := has(w); ok != (reply.Id == 1) {
+			t.Errorf("%s: the check has an answer: %v", what, ok)
 		}
 	}
 }

@@ -139,7 +139,7 @@ func TestCancelledCheckReturnsAtOnce(t *testing.T) {
 	})
 }
 
-// A connection that breaks fails all that wait on it, at once; then it is made
+// A connection that breaks fails all that was sent on it, at once; then it is made
 // anew.
 func TestDeadConnectionFailsAtOnceAndComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -150,10 +150,11 @@ func TestDeadConnectionFailsAtOnceAndComesBack(t *testing.T) {
 			<-thaw
 			table.DecideFrame(wall(), calls, results)
 		}})
+		synctest.Wait()
 		start := time.Now()
 		time.AfterFunc(5*time.Millisecond, p.net.cut)
 		var wg sync.WaitGroup
-		for range 10 {
+		for range maxUnanswered { // more would wait for the next connection
 			wg.Go(func() {
 				_, err := p.check(rule, "k", 1, time.Second)
 				if took := time.Since(start); !errors.Is(err, forward.ErrUnreachable) || took != 5*time.Millisecond {

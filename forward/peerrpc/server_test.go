@@ -112,6 +112,15 @@ func TestBadFramesEndTheStream(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
+	for _, id := range []uint64{farewell, lateAnswers} {
+		stream := rawStream(t, l.Addr().String(), greeting())
+		if err := stream.Send(&peerpb.Frame{Id: id, Records: good}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := stream.Recv(); status.Code(err) != codes.InvalidArgument {
+			t.Errorf("a question with id %d: %v", id, err)
+		}
+	}
 	stream := rawStream(t, l.Addr().String(), greeting())
 	if err := stream.Send(&peerpb.Frame{Id: math.MaxUint64 - 1, Records: good}); err != nil {
 		t.Fatal(err)
