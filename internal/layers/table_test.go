@@ -102,6 +102,7 @@ var testOnly = []string{"membership/gossip/memnet"}
 // testDependencies may be imported by every test, as may dependencies above, and
 // by nothing else.
 var testDependencies = []string{
+	"github.com/anishathalye/porcupine",
 	"github.com/dunglas/httpsfv",
 	"github.com/hashicorp/go-msgpack/v2",
 	"github.com/rogpeppe/go-internal",
