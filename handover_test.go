@@ -242,7 +242,7 @@ func TestCrash(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		l.stop()
 		l.expectAtMost(t, 50)
-		if l.silent > 100*time.Millisecond {
+		if l.silent > 25*time.Millisecond {
 			t.Errorf("a client was without an owner's verdict for %v", l.silent)
 		}
 		nodes[2].close(t.Context())
