@@ -72,6 +72,24 @@ func (p *pair) beat(from, to int64) {
 	}
 }
 
+// large posts numbered messages of 10 KB.
+func (p *pair) large(from, to int64) {
+	record := transfer.Record{ID: membership.NodeID(strings.Repeat("n", 250)), State: membership.Serving}
+	for at := from; at < to; at++ {
+		p.pool.Post(ownerMember, &transfer.BeatBack{At: at, Records: slices.Repeat([]transfer.Record{record}, 40)})
+	}
+}
+
+// fill posts from 0 up to a node that receives nothing, until the windows on the
+// way are full and some messages wait.
+func (p *pair) fill() (posted int64) {
+	for queue := p.peer.(*conn).mail.queue; len(queue) == 0; posted += 100 {
+		p.large(posted, posted+100)
+		synctest.Wait()
+	}
+	return posted
+}
+
 // counted is the numbers from…to-1 as a mailbox has them.
 func counted(from, to int) (all []string) {
 	for i := from; i < to; i++ {
@@ -150,20 +168,9 @@ func TestFullOutboxLosesTheNewest(t *testing.T) {
 		thaw := make(chan struct{})
 		b := &mailbox{hold: func(transfer.Message) { <-thaw }}
 		p := newMailPair(t, b)
-		queue, posted := p.peer.(*conn).mail.queue, int64(0)
-		large := []transfer.Record{{ID: membership.NodeID(strings.Repeat("n", 250)), State: membership.Serving}}
-		post := func(n int) {
-			for range n {
-				p.pool.Post(ownerMember, &transfer.BeatBack{At: posted, Records: slices.Repeat(large, 40)})
-				posted++
-			}
-		}
-		for len(queue) == 0 { // until the windows on the way are full
-			post(maxMail / 2)
-			synctest.Wait()
-		}
-		fits := posted + int64(maxMail-len(queue))
-		post(maxMail)
+		queue := p.peer.(*conn).mail.queue
+		fits := p.fill() + int64(maxMail-len(queue))
+		p.large(fits-int64(maxMail-len(queue)), fits+100)
 		if len(queue) != maxMail {
 			t.Errorf("%d messages wait", len(queue))
 		}
@@ -295,6 +302,41 @@ func TestStopTakesTheMailUnderWay(t *testing.T) {
 		beats := slices.DeleteFunc(slices.Clone(got), func(s string) bool { return strings.HasPrefix(s, "asker") })
 		if len(got) != 500 || !slices.Equal(beats, counted(0, 300)) {
 			t.Errorf("%d received, of them %d beats", len(got), len(beats))
+		}
+	})
+}
+
+// Also what waited at the sender when the node stopped.
+func TestStopTakesTheMailThatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		thaw := make(chan struct{})
+		b := &mailbox{hold: func(transfer.Message) { <-thaw }}
+		p := newMailPair(t, b)
+		posted := p.fill()
+		time.AfterFunc(500*time.Millisecond, func() { close(thaw) })
+		p.stop()
+		if got := b.take(); !slices.Equal(got, counted(0, int(posted))) {
+			t.Errorf("%d received of %d", len(got), posted)
+		}
+	})
+}
+
+// What waited when the connection broke is not sent on the next one.
+func TestMailIsNotResent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		thaw := make(chan struct{})
+		b := &mailbox{hold: func(transfer.Message) { <-thaw }}
+		p := newMailPair(t, b)
+		posted := p.fill()
+		p.net.cut()
+		time.Sleep(spacing)
+		synctest.Wait()
+		close(thaw)
+		p.beat(posted, posted+1)
+		synctest.Wait()
+		got := b.take()
+		if last := fmt.Sprint(posted); len(got) >= int(posted) || !slices.Contains(got, last) || slices.Contains(got, fmt.Sprint(posted-1)) {
+			t.Errorf("%d received of %d", len(got), posted)
 		}
 	})
 }

@@ -34,7 +34,6 @@ type promises struct {
 	}
 	ready bundles
 	spare bundles
-	ended bool
 }
 
 // promise is about the checks of one frame.
@@ -106,16 +105,13 @@ func (p *promises) put(id uint64, pr *promise) {
 func (p *promises) Answer(frame uint64, i int, r owner.Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.ended {
-		return
-	}
 	if frame == p.judged.id {
 		p.judged.early = p.add(p.judged.early, frame, p.judged.record(i), &r)
 		return
 	}
 	pr := p.frames[frame]
 	if pr == nil {
-		return // overdue
+		return // overdue, or the stream has ended
 	}
 	p.ready = p.add(p.ready, frame, pr.record(i), &r)
 	p.signal()
@@ -161,7 +157,7 @@ func (p *promises) take(sent bundles) bundles {
 func (p *promises) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.ended = true
+	p.judged.id = farewell
 	p.frames, p.ready, p.spare, p.judged.early = nil, nil, nil, nil
 	close(p.wake)
 }

@@ -130,6 +130,12 @@ func TestAnswersAfterTheEnd(t *testing.T) {
 	if got := p.take(nil); len(got) != 0 {
 		t.Errorf("%d bundles", len(got))
 	}
+	p = newPromises()
+	p.begin(1, 0, 100, 2, nil) // the stream broke before its answers were sent
+	p.end()
+	if p.Answer(1, 0, remaining(1)); len(p.judged.early) != 0 {
+		t.Error("an answer is kept for a stream that has ended")
+	}
 }
 
 // However large the answers are, each frame of them is one that an asker takes.
