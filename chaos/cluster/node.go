@@ -1,0 +1,216 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/ringlimit/ringlimit/chaos/history"
+	"github.com/ringlimit/ringlimit/chaos/process"
+)
+
+// The standard ports; every node has a host of its own.
+const (
+	httpPort   = "7700"
+	grpcPort   = "7701"
+	peerPort   = "7702"
+	gossipPort = "7703"
+	adminPort  = "7704"
+)
+
+// Node is one member of the cluster, through all its restarts. Safe for
+// concurrent use.
+type Node struct {
+	Number int
+	Name   string
+
+	cluster *Cluster
+	place   Place
+	http    *http.Client
+
+	mu     sync.Mutex
+	proc   *process.Process // nil: never started
+	state  state
+	health health
+}
+
+// state is what the harness did to a node last.
+type state uint8
+
+const (
+	down state = iota
+	up
+	leaving // told by SIGTERM
+	paused
+)
+
+// Gossip is the address by which others join.
+func (n *Node) Gossip() string { return net.JoinHostPort(n.place.Host, gossipPort) }
+
+// Log is the file with all that the node prints.
+func (n *Node) Log() string { return filepath.Join(n.cluster.Dir, n.Name+".log") }
+
+// Running says that there is a process which was not told to end.
+func (n *Node) Running() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.state == up || n.state == paused
+}
+
+// Down says that there is no process.
+func (n *Node) Down() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.state == down
+}
+
+// PID is the id of the node's process; 0 when there is none.
+func (n *Node) PID() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.state == down {
+		return 0
+	}
+	return n.proc.PID()
+}
+
+// start runs the node, which joins by the addresses in join. It does not wait
+// for it to be ready. ahead is by how much its monotonic clocks are set forward.
+func (n *Node) start(join []string, ahead time.Duration) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.state != down {
+		return fmt.Errorf("%s runs already", n.Name)
+	}
+	command := n.command(join, ahead)
+	n.cluster.History.Mark(history.Event{Kind: history.Started, Node: n.Number, Text: n.Name})
+	p, err := n.cluster.Group.Start(n.Log(), command[0], command[1:]...)
+	if err != nil {
+		return err
+	}
+	n.proc, n.state = p, up
+	go n.watch(p)
+	return nil
+}
+
+func (n *Node) command(join []string, ahead time.Duration) []string {
+	at := func(host, port string) string { return net.JoinHostPort(host, port) }
+	command := append([]string{}, n.place.Through...)
+	if ahead > 0 {
+		seconds := fmt.Sprint(int(ahead.Seconds()))
+		command = append(command, "unshare", "--time", "--monotonic", seconds, "--boottime", seconds)
+	}
+	command = append(command, n.cluster.Binary, "serve",
+		"--name", n.Name, "--rules", n.cluster.rules(), "--secret-file", n.cluster.secret(),
+		"--http", at(n.place.Doors, httpPort), "--grpc", at(n.place.Doors, grpcPort), "--admin", at(n.place.Doors, adminPort),
+		"--peer", at(n.place.Host, peerPort), "--gossip", at(n.place.Host, gossipPort))
+	for _, a := range join {
+		command = append(command, "--join", a)
+	}
+	return command
+}
+
+// watch notes the process's end.
+func (n *Node) watch(p *process.Process) {
+	<-p.Done()
+	if !n.cluster.closing() { // else ended by the harness, which is done
+		n.cluster.History.Mark(history.Event{Kind: history.Exited, Node: n.Number, Text: n.Name, Code: p.ExitCode()})
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.state = down // only now: whoever sees it finds the event too
+	n.health.reset()
+}
+
+// signal sends s and notes kind.
+func (n *Node) signal(s syscall.Signal, kind history.Kind, next state, keys []uint32) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.state == down {
+		return fmt.Errorf("%s does not run; it cannot be sent %v", n.Name, s)
+	}
+	e := history.Event{At: n.cluster.History.Now(), Kind: kind, Node: n.Number, Text: n.Name, Keys: keys}
+	if err := n.proc.Signal(s); err != nil {
+		return err
+	}
+	if kind == history.Paused {
+		e.At = n.cluster.History.Now() // what was called before may have been under way
+	}
+	n.cluster.History.Mark(e)
+	n.state = next
+	return nil
+}
+
+// Kill sends SIGKILL. keys are those that the node owned, if that was asked for.
+func (n *Node) Kill(keys []uint32) error {
+	return n.signal(syscall.SIGKILL, history.Killed, leaving, keys)
+}
+
+// Terminate sends SIGTERM.
+func (n *Node) Terminate() error {
+	return n.signal(syscall.SIGTERM, history.Terminate, leaving, nil)
+}
+
+// Pause sends SIGSTOP.
+func (n *Node) Pause() error { return n.signal(syscall.SIGSTOP, history.Paused, paused, nil) }
+
+// Resume sends SIGCONT.
+func (n *Node) Resume() error { return n.signal(syscall.SIGCONT, history.Resumed, up, nil) }
+
+// Member is how a node sees another.
+type Member struct {
+	ID    string `json:"id"`
+	State string `json:"state"`
+	Owner bool   `json:"owner"`
+}
+
+// Members is the cluster as the node sees it.
+func (n *Node) Members(ctx context.Context) ([]Member, error) {
+	var answer struct {
+		Members []Member `json:"members"`
+	}
+	err := n.admin(ctx, "/v1/members", &answer)
+	return answer.Members, err
+}
+
+// Owner is the name of the node that counts a key, as this node sees it.
+func (n *Node) Owner(ctx context.Context, key, route string) (string, error) {
+	var answer struct {
+		Owner string `json:"owner"`
+	}
+	err := n.admin(ctx, "/v1/keys/"+url.PathEscape(key)+"?route="+url.QueryEscape(route), &answer)
+	return answer.Owner, err
+}
+
+// answerBytes bounds what is read of an answer.
+const answerBytes = 4 << 20
+
+func (n *Node) admin(ctx context.Context, path string, answer any) error {
+	return n.get(ctx, adminPort, path, func(r *http.Response) error {
+		return json.NewDecoder(io.LimitReader(r.Body, answerBytes)).Decode(answer)
+	})
+}
+
+func (n *Node) get(ctx context.Context, port, path string, read func(*http.Response) error) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(n.place.Doors, port)+path, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := n.http.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: GET %s: %s", n.Name, path, resp.Status)
+	}
+	return read(resp)
+}

@@ -1,0 +1,51 @@
+package judge
+
+import (
+	"math"
+
+	"github.com/ringlimit/ringlimit/chaos/history"
+)
+
+// absence says when each node was killed, gone or stopped. A node that was
+// asked to leave is not absent: until it is gone it owes answers, and it says
+// that it goes.
+type absence map[int][]stretch
+
+type stretch struct{ from, to int64 }
+
+func absences(events []history.Event) absence {
+	away := absence{}
+	for _, e := range events {
+		switch e.Kind {
+		case history.Killed, history.Paused:
+			away.begin(e.Node, e.At)
+		case history.Ready, history.Resumed:
+			away.end(e.Node, e.At)
+		}
+	}
+	return away
+}
+
+func (a absence) begin(node int, at int64) {
+	if n := len(a[node]); n > 0 && a[node][n-1].to == math.MaxInt64 {
+		return
+	}
+	a[node] = append(a[node], stretch{at, math.MaxInt64})
+}
+
+func (a absence) end(node int, at int64) {
+	if n := len(a[node]); n > 0 && a[node][n-1].to == math.MaxInt64 {
+		a[node][n-1].to = at
+	}
+}
+
+// during says whether the node that was asked was absent while the check was
+// under way.
+func (a absence) during(r *history.Record) bool {
+	for _, s := range a[int(r.Node)] {
+		if r.Return >= s.from && r.Call <= s.to {
+			return true
+		}
+	}
+	return false
+}

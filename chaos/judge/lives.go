@@ -1,0 +1,111 @@
+package judge
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ringlimit/ringlimit/chaos/history"
+)
+
+// lives judges how processes began and ended: from start to readiness, from
+// SIGTERM to exit, and that nobody else went.
+func (c *Case) lives(events []history.Event) []Line {
+	l := life{told: map[int]history.Event{}, begun: map[int]int64{}}
+	for _, e := range events {
+		l.see(e)
+	}
+	lines := []Line{bound("processes that ended by themselves", 0, l.crashed, "%s", l.whose)}
+	if l.ready > 0 {
+		lines = append(lines, span("from start to readiness, longest", c.Bounds.Ready, l.ready, ""))
+	}
+	if l.left > 0 {
+		lines = append(lines,
+			bound("exit codes other than 0 after SIGTERM", 0, l.failed, "of %d", l.left),
+			span("from SIGTERM to exit, longest", c.Bounds.Exit, l.leave, ""))
+	}
+	return lines
+}
+
+type life struct {
+	told  map[int]history.Event // who was told to end, by what
+	begun map[int]int64         // who is not ready yet, since when
+
+	crashed, failed, left int
+	whose                 string
+	ready, leave          time.Duration
+}
+
+func (l *life) see(e history.Event) {
+	switch e.Kind {
+	case history.Started:
+		l.begun[e.Node] = e.At
+		delete(l.told, e.Node)
+	case history.Ready:
+		if at, ok := l.begun[e.Node]; ok {
+			l.ready = max(l.ready, time.Duration(e.At-at))
+			delete(l.begun, e.Node)
+		}
+	case history.Terminate, history.Killed:
+		l.told[e.Node] = e
+	case history.Exited:
+		l.exit(e)
+	}
+}
+
+func (l *life) exit(e history.Event) {
+	told, ok := l.told[e.Node]
+	switch {
+	case !ok:
+		l.crashed++
+		l.whose = fmt.Sprintf("node %d, exit code %d; see its log", e.Node, e.Code)
+	case told.Kind == history.Terminate:
+		l.left++
+		l.leave = max(l.leave, time.Duration(e.At-told.At))
+		if e.Code != 0 {
+			l.failed++
+		}
+	}
+}
+
+// after is how long after a SIGKILL its consequences are looked for.
+const after = int64(10 * time.Second)
+
+// dark measures, for each owner that was killed, how long its keys went without
+// an owner's verdict when asked for elsewhere: until the last answer that was
+// none, or as long as an answer was waited for.
+func (c *Case) dark(events []history.Event, away absence) []Line {
+	var each []int64
+	for _, e := range events {
+		if e.Kind == history.Killed && len(e.Keys) > 0 {
+			each = append(each, c.darkAfter(&e, away))
+		}
+	}
+	if len(each) == 0 {
+		return nil
+	}
+	slices.Sort(each)
+	note := fmt.Sprintf("over %d kills", len(each))
+	return []Line{
+		span("without an owner's verdict after SIGKILL, median", 0, time.Duration(each[len(each)/2]), note),
+		span("without an owner's verdict after SIGKILL, longest", c.Bounds.Dark, time.Duration(each[len(each)-1]), note),
+	}
+}
+
+func (c *Case) darkAfter(e *history.Event, away absence) (longest int64) {
+	keys := make(map[uint32]bool, len(e.Keys))
+	for _, k := range e.Keys {
+		keys[k] = true
+	}
+	for r := range c.History.Records() {
+		if !keys[r.Key] || r.Return < e.At || r.Call > e.At+after || away.during(r) {
+			continue
+		}
+		if r.ByOwner() {
+			longest = max(longest, r.Return-max(r.Call, e.At))
+		} else {
+			longest = max(longest, r.Return-e.At)
+		}
+	}
+	return longest
+}

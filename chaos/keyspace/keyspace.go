@@ -1,0 +1,85 @@
+// Package keyspace names the keys of a run and the rules that limit them. A key
+// is a number to the history and the judge; its text is only for the wire.
+package keyspace
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/ringlimit/ringlimit/chaos/scenario"
+)
+
+// Space numbers the keys of all classes, generation after generation. A new
+// generation has as many keys as the one before, none of them ever asked for.
+// Safe for concurrent use.
+type Space struct {
+	classes    []scenario.Class
+	starts     []int // of each class within a generation
+	size       int   // keys of a generation
+	generation atomic.Int32
+}
+
+// New begins with generation 0.
+func New(classes []scenario.Class) *Space {
+	s := &Space{classes: classes}
+	for _, c := range classes {
+		s.starts = append(s.starts, s.size)
+		s.size += c.Keys
+	}
+	return s
+}
+
+// Fresh begins a new generation.
+func (s *Space) Fresh() { s.generation.Add(1) }
+
+// Size is the number of keys of a generation.
+func (s *Space) Size() int { return s.size }
+
+// Key is the i-th of the current generation.
+func (s *Space) Key(i int) uint32 { return uint32(int(s.generation.Load())*s.size + i) }
+
+// Current lists the keys of the current generation.
+func (s *Space) Current() []uint32 {
+	keys := make([]uint32, s.size)
+	for i := range keys {
+		keys[i] = s.Key(i)
+	}
+	return keys
+}
+
+// Class is the rule of a key.
+func (s *Space) Class(key uint32) *scenario.Class {
+	within := int(key) % s.size
+	i := len(s.starts) - 1
+	for s.starts[i] > within {
+		i--
+	}
+	return &s.classes[i]
+}
+
+// Name is the key's text, and Route what makes its rule match.
+func (s *Space) Name(key uint32) string {
+	return fmt.Sprintf("%s-%d-%d", s.Class(key).Name, int(key)/s.size, int(key)%s.size)
+}
+
+// Route is what makes the key's rule match.
+func (s *Space) Route(key uint32) string { return "GET /" + s.Class(key).Name }
+
+// Rules is the rule file that gives each class its rule.
+func (s *Space) Rules() []byte {
+	var b strings.Builder
+	b.WriteString("tiers:\n  default:\n")
+	for _, c := range s.classes {
+		fmt.Fprintf(&b, "    - {name: %s, route_pattern: \"GET /%s\", algorithm: %s, limit: %d, window: %dms, on_failure: %s",
+			c.Name, c.Name, c.Algorithm, c.Limit, c.Window.Milliseconds(), c.OnFailure)
+		if c.Burst > 0 {
+			fmt.Fprintf(&b, ", burst: %d", c.Burst)
+		}
+		if c.Durability != "auto" {
+			fmt.Fprintf(&b, ", durability: %s", c.Durability)
+		}
+		b.WriteString("}\n")
+	}
+	return []byte(b.String())
+}

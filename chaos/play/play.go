@@ -1,0 +1,188 @@
+// Package play carries out a scenario: it starts the cluster and the load, does
+// to the nodes what the steps say, and has the judge look at the history.
+package play
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/ringlimit/ringlimit/chaos/cluster"
+	"github.com/ringlimit/ringlimit/chaos/history"
+	"github.com/ringlimit/ringlimit/chaos/judge"
+	"github.com/ringlimit/ringlimit/chaos/keyspace"
+	"github.com/ringlimit/ringlimit/chaos/load"
+	"github.com/ringlimit/ringlimit/chaos/process"
+	"github.com/ringlimit/ringlimit/chaos/scenario"
+)
+
+// Options are what the caller decides.
+type Options struct {
+	Binary   string // the program under test
+	Dir      string // for logs; exists and is empty
+	Seed     uint64
+	Nodes    int           // 0: as the scenario says
+	Duration time.Duration // how long its repetitions go on; 0: as often as it says
+	Progress func(Progress)
+}
+
+// Outcome is what became of a run.
+type Outcome struct {
+	Lines   []judge.Line
+	Stuck   string // a step that did not come to its end in time: a broken promise too
+	Took    time.Duration
+	History *history.History
+}
+
+// Held says whether everything was as promised.
+func (o *Outcome) Held() bool { return o.Stuck == "" && !judge.Broken(o.Lines) }
+
+// stuck is a step that the cluster did not let come to its end.
+type stuck struct{ error }
+
+// stage is a run under way.
+type stage struct {
+	*scenario.Scenario
+	Options
+	cluster *cluster.Cluster
+	keys    *keyspace.Space
+	history *history.History
+	clients *load.Clients
+	load    *load.Generator
+	rand    *rand.Rand
+
+	noted map[uint32]time.Time // see scenario.NoteResets
+	moved time.Duration
+
+	meter meter
+}
+
+// Play runs a scenario. Whatever happens, no process is left when it returns.
+// An error means that it could not be carried out; ctx ends it early.
+func Play(ctx context.Context, s *scenario.Scenario, opts Options) (*Outcome, error) {
+	st, err := newStage(s, opts)
+	if err != nil {
+		return nil, err
+	}
+	defer st.cluster.Close() // also when a step panics
+	began := time.Now()
+	err = st.perform(ctx)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	o := &Outcome{History: st.history}
+	if failed, ok := errors.AsType[stuck](err); ok {
+		o.Stuck, err = failed.Error(), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	o.Took = time.Since(began)
+	o.Lines = judge.Judge(&judge.Case{
+		Keys: st.keys, History: st.history, Bounds: s.Bounds, Moved: st.moved, Stalled: st.load.Stalled(),
+	})
+	return o, nil
+}
+
+func newStage(s *scenario.Scenario, opts Options) (*stage, error) {
+	if opts.Nodes == 0 {
+		opts.Nodes = s.Nodes
+	}
+	if opts.Nodes < s.Needs {
+		return nil, fmt.Errorf("%s needs at least %d nodes, not %d", s.Name, s.Needs, opts.Nodes)
+	}
+	net, err := cluster.NewLoopback()
+	if err != nil {
+		return nil, err
+	}
+	st := &stage{
+		Scenario: s,
+		Options:  opts,
+		keys:     keyspace.New(s.Counts),
+		history:  history.New(),
+		rand:     rand.New(rand.NewPCG(opts.Seed, 2)),
+		meter:    meter{total: count(s.Steps), text: booting},
+	}
+	st.cluster, err = cluster.New(cluster.Config{
+		Binary: opts.Binary, Dir: opts.Dir, Network: net, Group: &process.Group{}, History: st.history,
+	}, st.keys.Rules())
+	if err != nil {
+		return nil, err
+	}
+	st.clients = load.New(&load.Clients{
+		Keys: st.keys, History: st.history, Doors: st.cluster.Doors, Patience: s.Client.Patience,
+	}, opts.Seed)
+	st.load = load.NewGenerator(st.clients, s.Client.Hot)
+	return st, nil
+}
+
+// perform runs the load beside the steps and waits for both.
+func (st *stage) perform(ctx context.Context) error {
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	beside.Go(func() { st.load.Run(running, ctx) })
+	beside.Go(func() { st.report(running) })
+	if err := st.boot(ctx); err != nil {
+		return err
+	}
+	return st.steps(ctx, st.Steps)
+}
+
+// bootTime is how long the first nodes may take to find each other.
+const bootTime = 30 * time.Second
+
+// boot brings up the first nodes.
+func (st *stage) boot(ctx context.Context) error {
+	var nodes []*cluster.Node
+	for range st.Nodes() {
+		n, err := st.cluster.Add()
+		if err != nil {
+			return err
+		}
+		nodes = append(nodes, n)
+	}
+	switch st.Scenario.Start {
+	case scenario.BySteps:
+		return nil
+	case scenario.OneByOne:
+		if err := st.bring(ctx, nodes[:1]...); err != nil {
+			return err
+		}
+		nodes = nodes[1:]
+	}
+	if err := st.bring(ctx, nodes...); err != nil {
+		return err
+	}
+	return st.settle(ctx, bootTime)
+}
+
+// Nodes is how many nodes the run begins with.
+func (st *stage) Nodes() int { return st.Options.Nodes }
+
+// bring starts nodes at once and waits until they are ready.
+func (st *stage) bring(ctx context.Context, nodes ...*cluster.Node) error {
+	if err := st.cluster.Start(0, nodes...); err != nil {
+		return err
+	}
+	return within(ctx, bootTime, func(ctx context.Context) error { return st.cluster.AwaitReady(ctx, nodes...) })
+}
+
+// within gives f so long; a failure for want of time is the cluster's.
+func within(ctx context.Context, d time.Duration, f func(context.Context) error) error {
+	short, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	err := f(short)
+	if err != nil && ctx.Err() == nil {
+		return stuck{fmt.Errorf("not within %v: %w", d, err)}
+	}
+	return err
+}
+
+func (st *stage) settle(ctx context.Context, d time.Duration) error {
+	return within(ctx, d, func(ctx context.Context) error { return cluster.Await(ctx, st.cluster.Settled) })
+}

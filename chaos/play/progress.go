@@ -1,0 +1,130 @@
+package play
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ringlimit/ringlimit/chaos/history"
+	"github.com/ringlimit/ringlimit/chaos/scenario"
+)
+
+// Progress is how far a run is.
+type Progress struct {
+	Done, Total int    // steps
+	Step        string // under way
+	Rate        int64  // checks in the last second
+	Up          int    // nodes that are ready
+	Totals      history.Totals
+}
+
+// booting is the text while the first nodes come up, before the first step.
+const booting = "start"
+
+// meter counts steps. Its goroutine reads what the steps' writes.
+type meter struct {
+	mu          sync.Mutex
+	done, total int
+	text        string
+	last        int64 // checks when the rate was last computed
+}
+
+func (m *meter) begin(text string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.text != booting {
+		m.done++
+	}
+	m.text = text
+}
+
+// report tells of the progress every second until ctx ends.
+func (st *stage) report(ctx context.Context) {
+	if st.Progress == nil {
+		return
+	}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			st.Progress(st.progress())
+		}
+	}
+}
+
+func (st *stage) progress() Progress {
+	totals := st.history.Totals()
+	m := &st.meter
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := Progress{Done: m.done, Total: m.total, Step: m.text, Rate: totals.Checks - m.last, Up: len(st.cluster.Doors()), Totals: totals}
+	m.last = totals.Checks
+	return p
+}
+
+// count is how many steps there are, repetitions included.
+func count(steps []scenario.Step) (n int) {
+	for i := range steps {
+		if r := steps[i].Repeat; r != nil {
+			n += r.Times * count(r.Steps)
+		} else {
+			n++
+		}
+	}
+	return n
+}
+
+// describe names a step for the reader.
+func describe(s *scenario.Step) string {
+	switch {
+	case s.Load != nil:
+		return fmt.Sprintf("load %d/s, bursts %d/s", s.Load.Steady, s.Load.Bursty)
+	case s.Fill != nil:
+		return "use up all keys"
+	case s.Wait > 0:
+		return fmt.Sprint("wait ", s.Wait)
+	case s.Fresh:
+		return "fresh keys"
+	case s.Settle > 0:
+		return "settle"
+	case s.Resets != "":
+		return string(s.Resets) + " resets"
+	case s.Heal:
+		return "heal"
+	case s.Cut != nil:
+		return describeCut(s.Cut)
+	}
+	return describeDisturbance(s)
+}
+
+func describeDisturbance(s *scenario.Step) string {
+	switch {
+	case s.Join != nil:
+		return fmt.Sprintf("join %d", s.Join.Count)
+	case s.Signal != nil && s.Signal.Kill:
+		return fmt.Sprint("SIGKILL ", s.Signal.Who)
+	case s.Signal != nil:
+		return fmt.Sprint("SIGTERM ", s.Signal.Who)
+	case s.Pause != nil:
+		return fmt.Sprintf("SIGSTOP %s for %v", s.Pause.Who, s.Pause.For)
+	case s.Restart != nil:
+		return fmt.Sprint("restart ", s.Restart.Who)
+	}
+	return fmt.Sprint("start ", s.Start)
+}
+
+func describeCut(k *scenario.Cut) string {
+	how := []string{fmt.Sprintf("%d%%", k.Percent)}
+	if k.Protocol != "" {
+		how = append(how, k.Protocol)
+	}
+	if !k.Both {
+		how = append(how, "one way")
+	}
+	return fmt.Sprintf("cut %v from %v (%s)", k.From, k.To, strings.Join(how, ", "))
+}

@@ -1,0 +1,228 @@
+package play
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ringlimit/ringlimit/chaos/cluster"
+	"github.com/ringlimit/ringlimit/chaos/scenario"
+)
+
+func (st *stage) steps(ctx context.Context, steps []scenario.Step) error {
+	for i := range steps {
+		s := &steps[i]
+		if s.Repeat != nil {
+			if err := st.repeat(ctx, s.Repeat); err != nil {
+				return err
+			}
+			continue
+		}
+		st.meter.begin(describe(s))
+		if err := st.step(ctx, s); err != nil {
+			return fmt.Errorf("line %d (%s): %w", s.Line, describe(s), err)
+		}
+	}
+	return nil
+}
+
+// repeat does its steps as often as the file says, or, when the caller gave a
+// duration, until that has passed.
+func (st *stage) repeat(ctx context.Context, r *scenario.Repeat) error {
+	began := time.Now()
+	for n := 0; ; n++ {
+		if st.Duration == 0 && n == r.Times || st.Duration > 0 && n > 0 && time.Since(began) >= st.Duration {
+			return nil
+		}
+		if err := st.steps(ctx, r.Steps); err != nil {
+			return fmt.Errorf("round %d: %w", n+1, err)
+		}
+	}
+}
+
+func (st *stage) step(ctx context.Context, s *scenario.Step) error {
+	switch {
+	case s.Load != nil:
+		st.load.Set(s.Load.Steady, s.Load.Bursty)
+	case s.Fill != nil:
+		return within(ctx, s.Fill.Within, func(ctx context.Context) error { return st.clients.Fill(ctx, st.keys.Current()) })
+	case s.Wait > 0:
+		return wait(ctx, s.Wait)
+	case s.Fresh:
+		st.keys.Fresh()
+	case s.Settle > 0:
+		return st.settle(ctx, s.Settle)
+	case s.Resets != "":
+		return st.resets(ctx, s.Resets)
+	default:
+		return st.disturb(ctx, s)
+	}
+	return nil
+}
+
+// disturb does the steps that happen to nodes.
+func (st *stage) disturb(ctx context.Context, s *scenario.Step) error {
+	switch {
+	case s.Join != nil:
+		return st.join(ctx, s.Join)
+	case s.Signal != nil:
+		return st.signal(ctx, s.Signal)
+	case s.Pause != nil:
+		return st.pause(ctx, s.Pause)
+	case s.Restart != nil:
+		return st.restart(ctx, s.Restart)
+	}
+	nodes, err := st.choose(ctx, s.Start)
+	if err != nil {
+		return err
+	}
+	return st.cluster.Start(0, nodes...)
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+func (st *stage) join(ctx context.Context, j *scenario.Join) error {
+	var nodes []*cluster.Node
+	for range j.Count {
+		n, err := st.cluster.Add()
+		if err != nil {
+			return err
+		}
+		nodes = append(nodes, n)
+	}
+	if err := st.cluster.Start(j.Clock, nodes...); err != nil || !j.Ready {
+		return err
+	}
+	return within(ctx, bootTime, func(ctx context.Context) error { return st.cluster.AwaitReady(ctx, nodes...) })
+}
+
+// signal ends nodes, all at once, and waits for their end.
+func (st *stage) signal(ctx context.Context, s *scenario.Signal) error {
+	nodes, err := st.choose(ctx, s.Who)
+	if err != nil {
+		return err
+	}
+	if err := st.end(ctx, s.Kill, nodes); err != nil || s.Wait == 0 {
+		return err
+	}
+	return gone(ctx, s.Wait, nodes)
+}
+
+func (st *stage) end(ctx context.Context, kill bool, nodes []*cluster.Node) error {
+	if !kill {
+		for _, n := range nodes {
+			if err := n.Terminate(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	owned, err := st.owned(ctx, nodes)
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		if err := n.Kill(owned[n.Name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func gone(ctx context.Context, d time.Duration, nodes []*cluster.Node) error {
+	return within(ctx, d, func(ctx context.Context) error {
+		return cluster.Await(ctx, func(context.Context) error { return allDown(nodes) })
+	})
+}
+
+func allDown(nodes []*cluster.Node) error {
+	for _, n := range nodes {
+		if !n.Down() {
+			return fmt.Errorf("%s has not ended; see %s", n.Name, n.Log())
+		}
+	}
+	return nil
+}
+
+func (st *stage) pause(ctx context.Context, p *scenario.Pause) error {
+	nodes, err := st.choose(ctx, p.Who)
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		if err := n.Pause(); err != nil {
+			return err
+		}
+	}
+	if err := wait(ctx, p.For); err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		if err := n.Resume(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// exitTime is how long a node may take from SIGTERM to its end when it is
+// restarted: longer than it waits for its last requests and its goodbye.
+const exitTime = 40 * time.Second
+
+func (st *stage) restart(ctx context.Context, r *scenario.Restart) error {
+	nodes, err := st.choose(ctx, r.Who)
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		if err := st.restartOne(ctx, n, r); err != nil {
+			return fmt.Errorf("%s: %w", n.Name, err)
+		}
+	}
+	return nil
+}
+
+func (st *stage) restartOne(ctx context.Context, n *cluster.Node, r *scenario.Restart) error {
+	one := []*cluster.Node{n}
+	if err := st.end(ctx, r.Kill, one); err != nil {
+		return err
+	}
+	if err := gone(ctx, exitTime, one); err != nil {
+		return err
+	}
+	if err := wait(ctx, r.Down); err != nil {
+		return err
+	}
+	if r.Settle == 0 {
+		return st.cluster.Start(0, n)
+	}
+	if err := st.bring(ctx, n); err != nil {
+		return err
+	}
+	return st.settle(ctx, r.Settle)
+}
+
+// resets notes when budgets are back, or compares with the note.
+func (st *stage) resets(ctx context.Context, what scenario.Resets) error {
+	at, err := st.clients.Resets(ctx, st.keys.Current())
+	if err != nil {
+		return stuck{err}
+	}
+	if what == scenario.NoteResets {
+		st.noted = at
+		return nil
+	}
+	for key, now := range at {
+		if before, ok := st.noted[key]; ok {
+			st.moved = max(st.moved, now.Sub(before).Abs())
+		}
+	}
+	return nil
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/ringlimit/ringlimit/chaos/judge"
+	"github.com/ringlimit/ringlimit/chaos/play"
+	builder "github.com/ringlimit/ringlimit/chaos/process"
+	"github.com/ringlimit/ringlimit/chaos/scenario"
+)
+
+// result is what became of one scenario, as --json tells it.
+type result struct {
+	Scenario string       `json:"scenario"`
+	Seed     uint64       `json:"seed"`
+	Held     bool         `json:"held"`
+	Seconds  float64      `json:"seconds"`
+	Stuck    string       `json:"stuck,omitempty"`
+	Skipped  string       `json:"skipped,omitempty"` // why it was not run
+	Logs     string       `json:"logs,omitempty"`    // folder, if it was kept
+	Bounds   []judge.Line `json:"bounds"`
+}
+
+// runAll runs the scenarios one after the other. A broken bound does not keep
+// the others from running.
+func (s *settings) runAll(ctx context.Context, scenarios []*scenario.Scenario, out, problems io.Writer) (err error) {
+	dir, err := os.MkdirTemp("", "ringlimit-chaos-")
+	if err != nil {
+		return err
+	}
+	kept := false
+	defer func() {
+		if !kept {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}()
+	if err := s.build(ctx, dir, problems); err != nil {
+		return err
+	}
+	sums := summary{}
+	for _, sc := range scenarios {
+		r, err := s.runOne(ctx, sc, filepath.Join(dir, sc.Name), problems)
+		if err != nil {
+			return fmt.Errorf("%s: %w", sc.Name, err)
+		}
+		kept = kept || r.Logs != ""
+		sums.add(r)
+		if err := s.show(out, r); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(problems, sums)
+	if sums.broken > 0 {
+		return errBroken
+	}
+	return nil
+}
+
+// build makes the program under test, unless the caller brought one.
+func (s *settings) build(ctx context.Context, dir string, problems io.Writer) error {
+	if s.binary != "" {
+		var err error
+		s.binary, err = filepath.Abs(s.binary)
+		if err == nil {
+			_, err = os.Stat(s.binary)
+		}
+		return err
+	}
+	fmt.Fprintln(problems, "building the program under test")
+	var err error
+	s.binary, err = builder.Build(ctx, dir, s.tags)
+	return err
+}
+
+func (s *settings) runOne(ctx context.Context, sc *scenario.Scenario, dir string, problems io.Writer) (*result, error) {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, err
+	}
+	bar := newBar(problems, sc.Name)
+	defer bar.close()
+	o, err := play.Play(ctx, sc, play.Options{
+		Binary: s.binary, Dir: dir, Seed: s.seed, Nodes: s.nodes, Duration: s.duration, Progress: bar.show,
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := &result{Scenario: sc.Name, Seed: s.seed, Held: o.Held(), Seconds: o.Took.Seconds(), Stuck: o.Stuck, Bounds: o.Lines}
+	if s.keep || !r.Held {
+		r.Logs = dir
+		return r, nil
+	}
+	return r, os.RemoveAll(dir)
+}
+
+// summary is the last line.
+type summary struct{ held, broken, skipped int }
+
+func (s *summary) add(r *result) {
+	switch {
+	case r.Skipped != "":
+		s.skipped++
+	case r.Held:
+		s.held++
+	default:
+		s.broken++
+	}
+}
+
+func (s summary) String() string {
+	return fmt.Sprintf("%d held, %d broken, %d skipped", s.held, s.broken, s.skipped)
+}

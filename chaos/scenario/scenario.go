@@ -1,0 +1,202 @@
+// Package scenario has the nouns of a chaos run (what is limited, what is done
+// to the cluster, what is promised) and reads them from small YAML files.
+package scenario
+
+import (
+	"fmt"
+	"time"
+)
+
+// A Scenario is one experiment.
+type Scenario struct {
+	Name   string // of its file
+	About  string // one sentence for the reader
+	Nodes  int    // how many to begin with, unless the caller says otherwise
+	Needs  int    // fewer make no sense
+	Start  Start
+	Net    Net
+	Client Client
+	Counts []Class
+	Steps  []Step
+	Bounds Bounds
+}
+
+// Start says how the first nodes come up.
+type Start string
+
+// OneByOne starts one node alone and then all others, which join it. Together
+// starts all at once, each with all as --join. BySteps leaves it to a step.
+const (
+	OneByOne Start = "one_by_one"
+	Together Start = "together"
+	BySteps  Start = "by_steps"
+)
+
+// Net says where the nodes live.
+type Net string
+
+// On Loopback the nodes share this machine's network. With Namespaces each has
+// one of its own, which takes privileges, and only there links can be cut.
+const (
+	Loopback   Net = "loopback"
+	Namespaces Net = "namespaces"
+)
+
+// Client is how the load behaves.
+type Client struct {
+	Patience time.Duration // it gives up waiting for an answer after this
+	Hot      int           // percent of the load that goes to the first key
+}
+
+// Class is a rule of the run and how many keys it limits. Times and limits are
+// as in a rule file.
+type Class struct {
+	Name       string
+	Algorithm  string
+	Limit      int64
+	Window     time.Duration
+	Burst      int64 // as the rule says it; see Capacity
+	OnFailure  string
+	Durability string
+	Keys       int
+}
+
+// Slack is U, what a crash of the owner may let through beyond the limit: what
+// the rule allows to be admitted before the standby has a copy.
+func (c *Class) Slack() int64 {
+	if c.Durability == "sync" {
+		return 0
+	}
+	return c.Limit / 100
+}
+
+// Step is one thing to do; exactly one field is set. Steps run one after the
+// other, beside the load.
+type Step struct {
+	Line int // in the file
+
+	Load    *Load
+	Fill    *Fill
+	Wait    time.Duration
+	Fresh   bool          // go on with new keys
+	Settle  time.Duration // wait until all nodes see each other, at most so long
+	Join    *Join
+	Signal  *Signal
+	Pause   *Pause
+	Start   Target // those that are down
+	Restart *Restart
+	Resets  Resets
+	Cut     *Cut
+	Heal    bool
+	Repeat  *Repeat
+}
+
+// Load is checks a second from here on; nothing ends it.
+type Load struct{ Steady, Bursty int }
+
+// Fill asks for every key until its owner refuses it.
+type Fill struct{ Within time.Duration }
+
+// Join adds new nodes.
+type Join struct {
+	Count int
+	Ready bool          // wait until they are
+	Clock time.Duration // ahead of everybody's monotonic clock by this
+}
+
+// Signal ends processes. Wait is how long the harness waits for their exit; 0
+// does not wait.
+type Signal struct {
+	Kill bool // SIGKILL; else SIGTERM
+	Who  Target
+	Wait time.Duration
+}
+
+// Pause stops a process and lets it go on.
+type Pause struct {
+	Who Target
+	For time.Duration
+}
+
+// Restart ends and starts each of the nodes in turn, under its old name and
+// addresses.
+type Restart struct {
+	Who    Target
+	Kill   bool
+	Down   time.Duration // how long it stays away
+	Settle time.Duration // before the next; 0: do not wait
+}
+
+// Resets notes when every key's budget is back, or compares it with the note.
+type Resets string
+
+// The two uses of Resets.
+const (
+	NoteResets    Resets = "note"
+	CompareResets Resets = "compare"
+)
+
+// Cut harms the network between two groups of nodes.
+type Cut struct {
+	From, To []int
+	Both     bool   // also from To to From
+	Protocol string // "": all; "udp", "tcp"
+	Percent  int    // of the packets that are lost
+	Reject   bool   // answer like a dead process instead of dropping
+}
+
+// Repeat does its steps several times.
+type Repeat struct {
+	Times int
+	Steps []Step
+}
+
+// Target chooses nodes.
+type Target string
+
+// What a target can be, besides a node's number.
+const (
+	Any     Target = "any" // one that runs, by the seed
+	All     Target = "all" // all that run
+	AllButA Target = "all_but_one"
+	OwnerOf Target = "owner"   // of the first key
+	Standby Target = "standby" // of the first key
+	Pair    Target = "owner_and_standby"
+	Newest  Target = "newest" // the last that joined
+	Down    Target = "down"   // all that do not run
+)
+
+// Bounds is what the run must keep. A nil or zero bound is not judged, except
+// that Extra and Fallback always are.
+type Bounds struct {
+	Extra      Share         // admissions by owners beyond A, for one key, of its limit
+	Slack      int           // … plus the rule's U so many times: crashes
+	Unanswered Share         // checks without an owner's verdict, of all
+	Dark       time.Duration // after a SIGKILL, for the dead node's keys
+	Exit       time.Duration // from SIGTERM to exit code 0
+	Resets     time.Duration // by which a reset may move
+	Ready      time.Duration // from a node's start to its readiness
+	Thawed     bool          // what a paused process found on waking is not charged
+}
+
+// Share is a number, a percentage, or no bound.
+type Share struct {
+	Unbounded bool
+	Percent   float64
+	Count     int64
+}
+
+// Of is the bound in units of whole.
+func (s Share) Of(whole int64) int64 {
+	return s.Count + int64(s.Percent*float64(whole)/100)
+}
+
+func (s Share) String() string {
+	switch {
+	case s.Unbounded:
+		return "any"
+	case s.Percent != 0:
+		return fmt.Sprintf("%g%%", s.Percent)
+	}
+	return fmt.Sprint(s.Count)
+}

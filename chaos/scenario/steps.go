@@ -1,0 +1,134 @@
+package scenario
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// steps reads a list of steps, each a mapping with one key.
+func (c *compiler) steps(path string, all []step) []Step {
+	if len(all) == 0 {
+		c.wrong(path, "is missing; a scenario does something")
+	}
+	var steps []Step
+	for i := range all {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if set := verbs(&all[i]); len(set) != 1 {
+			c.wrong(at, "must do one thing, but has %d (%s); begin each with a dash", len(set), strings.Join(set, ", "))
+			continue
+		}
+		s := c.step(at, &all[i])
+		s.Line = c.line(at)
+		steps = append(steps, s)
+	}
+	return steps
+}
+
+// verbs lists the fields that are set.
+func verbs(s *step) (set []string) {
+	v := reflect.ValueOf(s).Elem()
+	for i := range v.NumField() {
+		if !v.Field(i).IsZero() {
+			set = append(set, v.Type().Field(i).Tag.Get("yaml"))
+		}
+	}
+	return set
+}
+
+func (c *compiler) step(at string, s *step) Step {
+	switch {
+	case s.Load != nil:
+		return Step{Load: &Load{
+			Steady: c.number(at+".load.steady", s.Load.Steady, 0, maxRate),
+			Bursty: c.number(at+".load.bursty", s.Load.Bursty, 0, maxRate),
+		}}
+	case s.Fill != "":
+		return Step{Fill: &Fill{c.span(at+".fill", s.Fill, 0, maxSpan)}}
+	case s.Wait != "":
+		return Step{Wait: c.span(at+".wait", s.Wait, 0, maxSpan)}
+	case s.Settle != "":
+		return Step{Settle: c.span(at+".settle", s.Settle, 0, maxSpan)}
+	case s.Resets != "":
+		return Step{Resets: Resets(c.word(at+".resets", s.Resets, string(NoteResets), string(CompareResets)))}
+	case s.Repeat != nil:
+		return Step{Repeat: &Repeat{
+			Times: c.number(at+".repeat.times", s.Repeat.Times, 1, maxTimes),
+			Steps: c.steps(at+".repeat.steps", s.Repeat.Steps),
+		}}
+	case s.Cut != nil:
+		return Step{Cut: c.cut(at+".cut", s.Cut)}
+	case s.FreshKeys || s.Heal:
+		return Step{Fresh: s.FreshKeys, Heal: s.Heal}
+	}
+	return c.nodeStep(at, s)
+}
+
+// nodeStep reads the steps that happen to nodes.
+func (c *compiler) nodeStep(at string, s *step) Step {
+	switch {
+	case s.Join != nil:
+		return Step{Join: c.join(at+".join", s.Join)}
+	case s.Kill != "":
+		return Step{Signal: &Signal{Kill: true, Who: c.target(at+".kill", s.Kill), Wait: reaping}}
+	case s.Terminate != nil:
+		return Step{Signal: &Signal{
+			Who:  c.target(at+".terminate.nodes", s.Terminate.Nodes),
+			Wait: c.optional(at+".terminate.wait", s.Terminate.Wait),
+		}}
+	case s.Pause != nil:
+		return Step{Pause: &Pause{c.target(at+".pause.node", s.Pause.Node), c.span(at+".pause.for", s.Pause.For, 0, maxSpan)}}
+	case s.Restart != nil:
+		return Step{Restart: &Restart{
+			Who:    c.target(at+".restart.nodes", s.Restart.Nodes),
+			Kill:   c.word(at+".restart.signal", s.Restart.Signal, "TERM", "KILL") == "KILL",
+			Down:   c.optional(at+".restart.down", s.Restart.Down),
+			Settle: c.optional(at+".restart.settle", s.Restart.Settle),
+		}}
+	}
+	return Step{Start: c.target(at+".start", s.Start)}
+}
+
+// reaping is how long the kernel may take to end a process that was killed.
+const reaping = 5 * time.Second
+
+func (c *compiler) join(at string, j *join) *Join {
+	clock := time.Duration(0)
+	if j.Clock != "" {
+		clock = c.span(at+".clock", j.Clock, 0, maxClock)
+	}
+	return &Join{
+		Count: c.number(at+".count", j.Count, 1, MaxNodes),
+		Ready: j.Ready == nil || *j.Ready,
+		Clock: clock,
+	}
+}
+
+func (c *compiler) cut(at string, k *cut) *Cut {
+	if len(k.From) == 0 || len(k.To) == 0 {
+		c.wrong(at, "needs from and to, lists of node numbers such as [0, 1]")
+	}
+	percent := 100
+	if k.Percent != nil {
+		percent = c.number(at+".percent", *k.Percent, 1, 100)
+	}
+	protocol := ""
+	if k.Protocol != "" {
+		protocol = c.word(at+".protocol", k.Protocol, "udp", "tcp")
+	}
+	return &Cut{From: k.From, To: k.To, Both: !k.OneWay, Protocol: protocol, Percent: percent, Reject: k.Reject}
+}
+
+func (c *compiler) target(at, text string) Target {
+	if n, err := strconv.Atoi(text); err == nil {
+		c.number(at, n, 0, MaxNodes-1)
+		return Target(text)
+	}
+	words := []string{string(Any), string(All), string(AllButA), string(OwnerOf), string(Standby), string(Pair), string(Newest), string(Down)}
+	if text == "" {
+		c.wrong(at, "is missing; name a node by its number or as one of %s", strings.Join(words, ", "))
+	}
+	return Target(c.word(at, text, words...))
+}
