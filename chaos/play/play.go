@@ -104,7 +104,7 @@ func newStage(s *scenario.Scenario, opts Options) (*stage, error) {
 		keys:     keyspace.New(s.Counts),
 		history:  history.New(),
 		rand:     rand.New(rand.NewPCG(opts.Seed, 2)),
-		meter:    meter{total: count(s.Steps), text: booting},
+		meter:    meter{total: scenario.Count(s.Steps), text: booting},
 	}
 	st.cluster, err = cluster.New(cluster.Config{
 		Binary: opts.Binary, Dir: opts.Dir, Network: net, Group: &process.Group{}, History: st.history,

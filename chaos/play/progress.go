@@ -67,18 +67,6 @@ func (st *stage) progress() Progress {
 	return p
 }
 
-// count is how many steps there are, repetitions included.
-func count(steps []scenario.Step) (n int) {
-	for i := range steps {
-		if r := steps[i].Repeat; r != nil {
-			n += r.Times * count(r.Steps)
-		} else {
-			n++
-		}
-	}
-	return n
-}
-
 // describe names a step for the reader.
 func describe(s *scenario.Step) string {
 	switch {

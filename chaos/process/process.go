@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"sync"
 	"syscall"
-	"time"
 )
 
 // Process is one program that was started. Safe for concurrent use.
@@ -66,23 +65,6 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 
 // ExitCode is what it ended with, -1 for a signal. Only after Done.
 func (p *Process) ExitCode() int { return p.cmd.ProcessState.ExitCode() }
-
-// Kill ends it at once, also when it is stopped, and waits until it is gone.
-func (p *Process) Kill() {
-	_ = p.Signal(syscall.SIGKILL) // fails only for one that is gone
-	<-p.done
-}
-
-// End asks it to end, and kills it if it does not in time.
-func (p *Process) End(grace time.Duration) {
-	_ = p.Signal(syscall.SIGCONT)
-	_ = p.Signal(syscall.SIGTERM)
-	select {
-	case <-p.done:
-	case <-time.After(grace):
-		p.Kill()
-	}
-}
 
 // Group ends all the processes that were started through it.
 type Group struct {

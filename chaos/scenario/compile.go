@@ -17,6 +17,7 @@ const (
 	maxKeys  = 2_000_000
 	maxRate  = 50_000 // checks a second
 	maxTimes = 1_000
+	maxSteps = 10_000             // repetitions included
 	maxSpan  = 30 * time.Minute // of one step
 	maxClock = 100 * 24 * time.Hour
 	maxRule  = 100 * 365 * 24 * time.Hour
@@ -61,6 +62,9 @@ func (c *compiler) scenario(f *file) *Scenario {
 	}
 	s.Counts = c.classes(f.Counters)
 	s.Steps = c.steps("$.steps", f.Steps)
+	if n := Count(s.Steps); n > maxSteps {
+		c.wrong("$.steps", "are %d with all repetitions; at most %d are allowed", n, maxSteps)
+	}
 	if s.Net == Loopback && cuts(s.Steps) {
 		c.wrong("$.network", "must be namespaces: on loopback nothing can be cut")
 	}

@@ -151,6 +151,18 @@ type Repeat struct {
 	Steps []Step
 }
 
+// Count is how many steps there are, repetitions included.
+func Count(steps []Step) (n int) {
+	for i := range steps {
+		if r := steps[i].Repeat; r != nil {
+			n += r.Times * Count(r.Steps)
+		} else {
+			n++
+		}
+	}
+	return n
+}
+
 // Target chooses nodes.
 type Target string
 

@@ -115,6 +115,10 @@ var dependencies = map[string]layer{
 var testImports = map[string]layer{
 	"forward/peerrpc": {[]string{"ring"},
 		"its tests put a router on real streams, and a router needs a ring"},
+	"chaos/judge": {[]string{"limit"},
+		"what it lets an algorithm admit is held against the algorithm"},
+	"chaos/keyspace": {[]string{"limit", "rules"},
+		"the rules that it writes are read as the program reads them"},
 }
 
 // testOnly lists our packages that only tests may import.

@@ -1,0 +1,231 @@
+package judge
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ringlimit/ringlimit/chaos/history"
+	"github.com/ringlimit/ringlimit/chaos/keyspace"
+	"github.com/ringlimit/ringlimit/chaos/scenario"
+)
+
+const ms = int64(time.Millisecond)
+
+// class is ten keys of a rule whose window never ends in a test.
+func class(algorithm string, limit int64) scenario.Class {
+	return scenario.Class{Name: "c", Algorithm: algorithm, Limit: limit, Window: 100 * 365 * 24 * time.Hour, OnFailure: "deny", Durability: "auto", Keys: 10}
+}
+
+func newCase(c scenario.Class) *Case {
+	return &Case{Keys: keyspace.New([]scenario.Class{c}), History: history.New()}
+}
+
+func verdict(key uint32, at int64, allowed bool, source history.Source) history.Record {
+	return history.Record{Call: at, Return: at + ms, Key: key, Cost: 1, Allowed: allowed, Source: source}
+}
+
+func (c *Case) admit(key uint32, n int) {
+	for i := range n {
+		c.History.Add(verdict(key, int64(i)*ms, true, history.Owner))
+	}
+}
+
+// find returns the one line whose name has all the parts.
+func find(t *testing.T, lines []Line, parts ...string) *Line {
+	t.Helper()
+	for i := range lines {
+		ok := true
+		for _, p := range parts {
+			ok = ok && strings.Contains(lines[i].Name, p)
+		}
+		if ok {
+			return &lines[i]
+		}
+	}
+	t.Fatalf("no line says %q in %+v", parts, lines)
+	return nil
+}
+
+func expect(t *testing.T, l *Line, measured float64, broken bool) {
+	t.Helper()
+	if l.Measured != measured || l.Broken() != broken {
+		t.Errorf("%s: measured %v, broken %v; want %v, %v", l.Name, l.Measured, l.Broken(), measured, broken)
+	}
+}
+
+func TestExtraAdmissions(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		admitted int
+		bounds   scenario.Bounds
+		extra    float64
+		broken   bool
+	}{
+		{"at the limit", 100, scenario.Bounds{}, 0, false},
+		{"one more", 101, scenario.Bounds{}, 1, true},
+		{"one more after a crash", 101, scenario.Bounds{Slack: 1}, 1, false},
+		{"two more after a crash", 102, scenario.Bounds{Slack: 1}, 2, true},
+		{"twice the limit, promised so", 200, scenario.Bounds{Extra: scenario.Share{Percent: 100}}, 100, false},
+		{"and one more", 201, scenario.Bounds{Extra: scenario.Share{Percent: 100}}, 101, true},
+		{"no bound", 999, scenario.Bounds{Extra: scenario.Share{Unbounded: true}}, 899, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := newCase(class("sliding_window_log", 100))
+			c.Bounds = tt.bounds
+			c.admit(3, 7) // another key, far below
+			c.admit(4, tt.admitted)
+			expect(t, find(t, Judge(c), "extra admissions"), tt.extra, tt.broken)
+		})
+	}
+}
+
+// What on_failure admits is not an owner's verdict, and the reverse.
+func TestFallbackApart(t *testing.T) {
+	c := newCase(class("fixed_window", 2))
+	c.admit(0, 2)
+	c.History.Add(verdict(0, 0, true, history.Fallback))
+	lines := Judge(c)
+	expect(t, find(t, lines, "extra admissions"), 0, false)
+	expect(t, find(t, lines, "on_failure: deny"), 1, true)
+	expect(t, find(t, lines, "without an owner's verdict"), 1, true)
+
+	local := class("fixed_window", 2)
+	local.OnFailure = "local"
+	c = newCase(local)
+	for range 3 {
+		c.History.Add(verdict(0, 0, true, history.Fallback))
+	}
+	expect(t, find(t, Judge(c), "on_failure: local"), 3, true)
+}
+
+func TestRefusedBelowTheLimit(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		algorithm string
+		admitted  int
+		unknown   int
+		short     float64
+	}{
+		{"at the limit", "fixed_window", 10, 0, 0},
+		{"one early", "fixed_window", 9, 0, 1},
+		{"one that may have been charged", "fixed_window", 9, 1, 0},
+		{"a bucket, one early", "token_bucket", 9, 0, 0},
+		{"a bucket, two early", "token_bucket", 8, 0, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := newCase(class(tt.algorithm, 10))
+			c.admit(0, tt.admitted)
+			for range tt.unknown {
+				c.History.Add(history.Record{Key: 0, Cost: 1, Fault: history.Broken})
+			}
+			c.History.Add(verdict(0, 5*ms, false, history.Owner))
+			expect(t, find(t, Judge(c), "refused below"), tt.short, tt.short > 0)
+		})
+	}
+}
+
+// A check that asked a node while it was killed or stopped excuses the others.
+func TestExcused(t *testing.T) {
+	c := newCase(class("fixed_window", 10))
+	lost := func(node uint16, from, to int64) {
+		c.History.Add(history.Record{Node: node, Call: from, Return: to, Cost: 1, Fault: history.Broken})
+	}
+	c.History.Mark(history.Event{At: 100, Kind: history.Killed, Node: 1})
+	c.History.Mark(history.Event{At: 200, Kind: history.Ready, Node: 1})
+	c.History.Mark(history.Event{At: 100, Kind: history.Terminate, Node: 2})
+	lost(1, 50, 150)  // killed on it
+	lost(1, 210, 220) // it was back
+	lost(0, 50, 150)  // another node
+	lost(2, 110, 120) // it was only told to go
+	lines := Judge(c)
+	expect(t, find(t, lines, "without an owner's verdict"), 3, true)
+	expect(t, find(t, lines, "which was killed or stopped"), 1, false)
+}
+
+func TestNothingChecked(t *testing.T) {
+	if !Broken(Judge(newCase(class("fixed_window", 10)))) {
+		t.Error("a run without a check passed")
+	}
+}
+
+func TestThawed(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		admitted int
+		underWay int
+		charged  float64
+	}{
+		{"all told", 10, 0, 0},
+		{"one under way when it stopped", 9, 1, 0},
+		{"one that was charged on waking", 9, 0, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := newCase(class("fixed_window", 10))
+			c.Bounds.Thawed = true
+			c.Bounds.Unanswered.Unbounded = true
+			c.admit(0, tt.admitted)
+			c.History.Mark(history.Event{At: 1000 * ms, Kind: history.Paused, Node: 1})
+			for range tt.underWay {
+				c.History.Add(history.Record{Key: 0, Cost: 1, Call: 999 * ms, Return: 1001 * ms, Source: history.Fallback})
+			}
+			c.History.Add( // asked while it was stopped: charged or not
+				history.Record{Key: 0, Cost: 1, Call: 1500 * ms, Return: 1550 * ms, Source: history.Fallback},
+				verdict(0, 9000*ms, false, history.Owner))
+			expect(t, find(t, Judge(c), "process that woke"), tt.charged, tt.charged > 0)
+		})
+	}
+}
+
+func TestDark(t *testing.T) {
+	c := newCase(class("fixed_window", 10))
+	c.Bounds.Dark = 100 * time.Millisecond
+	c.History.Mark(history.Event{At: 1000 * ms, Kind: history.Killed, Node: 1, Keys: []uint32{4}})
+	add := func(key uint32, node uint16, from, to int64, source history.Source) {
+		c.History.Add(history.Record{Key: key, Node: node, Call: from * ms, Return: to * ms, Cost: 1, Source: source})
+	}
+	add(4, 0, 1010, 1060, history.Fallback) // dark until here
+	add(4, 0, 1070, 1075, history.Owner)
+	add(5, 0, 1900, 1950, history.Fallback) // another's key
+	add(4, 1, 1900, 1950, history.None)     // asked the dead
+	expect(t, find(t, Judge(c), "SIGKILL, longest"), 60, false)
+	add(4, 0, 1100, 1201, history.Owner) // waited 101 ms for its answer
+	expect(t, find(t, Judge(c), "SIGKILL, longest"), 101, true)
+}
+
+func TestLives(t *testing.T) {
+	c := newCase(class("fixed_window", 10))
+	c.Bounds.Exit, c.Bounds.Ready = time.Second, time.Second
+	mark := func(at int64, k history.Kind, node, code int) {
+		c.History.Mark(history.Event{At: at * ms, Kind: k, Node: node, Code: code})
+	}
+	mark(1, history.Started, 0, 0)
+	mark(501, history.Ready, 0, 0)
+	mark(600, history.Terminate, 0, 0)
+	mark(1700, history.Exited, 0, 3)
+	mark(600, history.Killed, 1, 0)
+	mark(601, history.Exited, 1, -1)
+	mark(700, history.Exited, 2, 2)
+	lines := Judge(c)
+	expect(t, find(t, lines, "to readiness"), 500, false)
+	expect(t, find(t, lines, "SIGTERM to exit"), 1100, true)
+	expect(t, find(t, lines, "exit codes"), 1, true)
+	expect(t, find(t, lines, "by themselves"), 1, true)
+}
+
+func TestResets(t *testing.T) {
+	c := newCase(class("fixed_window", 10))
+	c.Bounds.Resets, c.Moved = time.Second, 1001*time.Millisecond
+	expect(t, find(t, Judge(c), "another time"), 1001, true)
+}
+
+// Batches are slow because they are large.
+func TestLatencyOfSingleChecksOnly(t *testing.T) {
+	c := newCase(class("fixed_window", 10))
+	c.History.Add(
+		history.Record{Call: 0, Return: 2 * ms, Cost: 1, Source: history.Owner},
+		history.Record{Call: 0, Return: 900 * ms, Cost: 1, Source: history.Owner, Batched: true})
+	if got := find(t, Judge(c), "latency, longest").Measured; got < 1.9 || got > 2.1 {
+		t.Errorf("the longest latency is %v ms, want 2", got)
+	}
+}
