@@ -17,7 +17,7 @@ const (
 	maxKeys  = 2_000_000
 	maxRate  = 50_000 // checks a second
 	maxTimes = 1_000
-	maxSteps = 10_000             // repetitions included
+	maxSteps = 10_000           // repetitions included
 	maxSpan  = 30 * time.Minute // of one step
 	maxClock = 100 * 24 * time.Hour
 	maxRule  = 100 * 365 * 24 * time.Hour
