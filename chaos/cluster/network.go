@@ -42,7 +42,7 @@ func NewLoopback() (Network, error) {
 }
 
 func (l loopback) free() error {
-	probe, err := net.Listen("tcp", net.JoinHostPort(l.prefix+".1", gossipPort))
+	probe, err := net.Listen("tcp", net.JoinHostPort(l.prefix+".1", GossipPort))
 	if err != nil {
 		return err
 	}

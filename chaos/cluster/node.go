@@ -17,13 +17,15 @@ import (
 	"github.com/ringlimit/ringlimit/chaos/process"
 )
 
-// The standard ports; every node has a host of its own.
+// The standard ports; every node has a host of its own. Those by which nodes find
+// each other are for whoever cuts links.
 const (
-	httpPort   = "7700"
-	grpcPort   = "7701"
-	peerPort   = "7702"
-	gossipPort = "7703"
-	adminPort  = "7704"
+	httpPort  = "7700"
+	grpcPort  = "7701"
+	adminPort = "7704"
+
+	PeerPort   = "7702" // for checks and hand-overs
+	GossipPort = "7703"
 )
 
 // Node is one member of the cluster, through all its restarts. Safe for
@@ -53,7 +55,7 @@ const (
 )
 
 // Gossip is the address by which others join.
-func (n *Node) Gossip() string { return net.JoinHostPort(n.place.Host, gossipPort) }
+func (n *Node) Gossip() string { return net.JoinHostPort(n.place.Host, GossipPort) }
 
 // Log is the file with all that the node prints.
 func (n *Node) Log() string { return filepath.Join(n.cluster.Dir, n.Name+".log") }
@@ -111,7 +113,7 @@ func (n *Node) command(join []string, ahead time.Duration) []string {
 	command = append(command, n.cluster.Binary, "serve",
 		"--name", n.Name, "--rules", n.cluster.rules(), "--secret-file", n.cluster.secret(),
 		"--http", at(n.place.Doors, httpPort), "--grpc", at(n.place.Doors, grpcPort), "--admin", at(n.place.Doors, adminPort),
-		"--peer", at(n.place.Host, peerPort), "--gossip", at(n.place.Host, gossipPort))
+		"--peer", at(n.place.Host, PeerPort), "--gossip", at(n.place.Host, GossipPort))
 	for _, a := range join {
 		command = append(command, "--join", a)
 	}
@@ -150,7 +152,11 @@ func (n *Node) signal(s syscall.Signal, kind history.Kind, next state, keys []ui
 }
 
 // Kill sends SIGKILL. keys are those that the node owned, if that was asked for.
+// One that was told to go, and is gone, was quicker.
 func (n *Node) Kill(keys []uint32) error {
+	if n.Down() {
+		return nil
+	}
 	return n.signal(syscall.SIGKILL, history.Killed, leaving, keys)
 }
 

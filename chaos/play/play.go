@@ -15,6 +15,7 @@ import (
 	"github.com/ringlimit/ringlimit/chaos/judge"
 	"github.com/ringlimit/ringlimit/chaos/keyspace"
 	"github.com/ringlimit/ringlimit/chaos/load"
+	"github.com/ringlimit/ringlimit/chaos/netns"
 	"github.com/ringlimit/ringlimit/chaos/process"
 	"github.com/ringlimit/ringlimit/chaos/scenario"
 )
@@ -40,6 +41,12 @@ type Outcome struct {
 // Held says whether everything was as promised.
 func (o *Outcome) Held() bool { return o.Stuck == "" && !judge.Broken(o.Lines) }
 
+// links are what a scenario with namespaces cuts.
+type links interface {
+	Cut(*scenario.Cut) error
+	Heal() error
+}
+
 // stuck is a step that the cluster did not let come to its end.
 type stuck struct{ error }
 
@@ -52,6 +59,7 @@ type stage struct {
 	history *history.History
 	clients *load.Clients
 	load    *load.Generator
+	links   links // nil: they cannot be cut
 	rand    *rand.Rand
 
 	noted map[uint32]time.Time // see scenario.NoteResets
@@ -59,6 +67,9 @@ type stage struct {
 
 	meter meter
 }
+
+// ErrUnable is the error of a scenario that this machine cannot carry out.
+var ErrUnable = netns.ErrUnable
 
 // Play runs a scenario. Whatever happens, no process is left when it returns.
 // An error means that it could not be carried out; ctx ends it early.
@@ -94,10 +105,6 @@ func newStage(s *scenario.Scenario, opts Options) (*stage, error) {
 	if opts.Nodes < s.Needs {
 		return nil, fmt.Errorf("%s needs at least %d nodes, not %d", s.Name, s.Needs, opts.Nodes)
 	}
-	net, err := cluster.NewLoopback()
-	if err != nil {
-		return nil, err
-	}
 	st := &stage{
 		Scenario: s,
 		Options:  opts,
@@ -106,10 +113,7 @@ func newStage(s *scenario.Scenario, opts Options) (*stage, error) {
 		rand:     rand.New(rand.NewPCG(opts.Seed, 2)),
 		meter:    meter{total: scenario.Count(s.Steps), text: booting},
 	}
-	st.cluster, err = cluster.New(cluster.Config{
-		Binary: opts.Binary, Dir: opts.Dir, Network: net, Group: &process.Group{}, History: st.history,
-	}, st.keys.Rules())
-	if err != nil {
+	if err := st.build(); err != nil {
 		return nil, err
 	}
 	st.clients = load.New(&load.Clients{
@@ -117,6 +121,30 @@ func newStage(s *scenario.Scenario, opts Options) (*stage, error) {
 	}, opts.Seed)
 	st.load = load.NewGenerator(st.clients, s.Client.Hot)
 	return st, nil
+}
+
+// build makes the cluster's network, and the cluster without a node.
+func (st *stage) build() error {
+	group := &process.Group{}
+	net, err := st.network(group)
+	if err == nil {
+		st.cluster, err = cluster.New(cluster.Config{
+			Binary: st.Binary, Dir: st.Dir, Network: net, Group: group, History: st.history,
+		}, st.keys.Rules())
+	}
+	if err != nil {
+		group.Kill()
+	}
+	return err
+}
+
+func (st *stage) network(group *process.Group) (cluster.Network, error) {
+	if st.Net == scenario.Loopback {
+		return cluster.NewLoopback()
+	}
+	n, err := netns.New(group, st.Dir)
+	st.links = n
+	return n, err
 }
 
 // perform runs the load beside the steps and waits for both.

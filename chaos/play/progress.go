@@ -108,8 +108,8 @@ func describeDisturbance(s *scenario.Step) string {
 
 func describeCut(k *scenario.Cut) string {
 	how := []string{fmt.Sprintf("%d%%", k.Percent)}
-	if k.Protocol != "" {
-		how = append(how, k.Protocol)
+	if k.Only != "" {
+		how = append(how, string(k.Only))
 	}
 	if !k.Both {
 		how = append(how, "one way")

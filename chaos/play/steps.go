@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ringlimit/ringlimit/chaos/cluster"
+	"github.com/ringlimit/ringlimit/chaos/history"
 	"github.com/ringlimit/ringlimit/chaos/scenario"
 )
 
@@ -71,6 +72,12 @@ func (st *stage) disturb(ctx context.Context, s *scenario.Step) error {
 		return st.pause(ctx, s.Pause)
 	case s.Restart != nil:
 		return st.restart(ctx, s.Restart)
+	case s.Cut != nil:
+		st.history.Mark(history.Event{Kind: history.Cut, Node: history.NoNode, Text: describe(s)})
+		return st.links.Cut(s.Cut)
+	case s.Heal:
+		defer st.history.Mark(history.Event{Kind: history.Healed, Node: history.NoNode})
+		return st.links.Heal()
 	}
 	nodes, err := st.choose(ctx, s.Start)
 	if err != nil {

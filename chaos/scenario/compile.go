@@ -73,7 +73,7 @@ func (c *compiler) scenario(f *file) *Scenario {
 
 func cuts(steps []Step) bool {
 	return slices.ContainsFunc(steps, func(s Step) bool {
-		return s.Cut != nil || s.Repeat != nil && cuts(s.Repeat.Steps)
+		return s.Cut != nil || s.Heal || s.Repeat != nil && cuts(s.Repeat.Steps)
 	})
 }
 

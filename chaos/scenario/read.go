@@ -79,12 +79,12 @@ type (
 		Settle string `yaml:"settle"`
 	}
 	cut struct {
-		From     []int  `yaml:"from"`
-		To       []int  `yaml:"to"`
-		OneWay   bool   `yaml:"one_way"`
-		Protocol string `yaml:"protocol"`
-		Percent  *int   `yaml:"percent"`
-		Reject   bool   `yaml:"reject"`
+		From    []int  `yaml:"from"`
+		To      []int  `yaml:"to"`
+		OneWay  bool   `yaml:"one_way"`
+		Only    string `yaml:"only"`
+		Percent *int   `yaml:"percent"`
+		Reject  bool   `yaml:"reject"`
 	}
 	repeat struct {
 		Times int    `yaml:"times"`

@@ -34,7 +34,7 @@ steps:
   - start: down
   - restart: {nodes: all, signal: KILL, down: 50ms, settle: 20s}
   - resets: note
-  - cut: {from: [0], to: [1, 2], one_way: true, protocol: udp, percent: 30}
+  - cut: {from: [0], to: [1, 2], one_way: true, only: udp, percent: 30}
   - heal: true
   - repeat: {times: 20, steps: [{wait: 1s}]}
 bounds: {extra: 1%, slack: 2, unanswered: any, dark: 1s, exit: 2s, resets: 3s, ready: 4s, thawed: true}
@@ -130,6 +130,7 @@ func TestReadErrors(t *testing.T) {
 		{"kill: owner_and_standby", "kill: nobody", `steps[8].kill: is "nobody"; it must be one of any, all,`},
 		{"nodes: 1, wait", "wait", "steps[9].terminate.nodes: is missing"},
 		{"from: [0]", "from: []", "steps[14].cut: needs from and to"},
+		{"only: udp", "only: ip", `steps[14].cut.only: is "ip"; it must be one of udp, tcp, gossip, peer`},
 		{"percent: 30", "percent: 0", "steps[14].cut.percent: must be from 1 to 100"},
 		{"[{wait: 1s}]", "[{wait: 0s}]", `steps[16].repeat.steps[0].wait: is "0s"`},
 		{"times: 20, steps: [{wait: 1s}]", "times: 1000, steps: [{repeat: {times: 11, steps: [{wait: 1s}]}}]", "steps: are 11016 with all repetitions; at most 10000"},

@@ -139,11 +139,22 @@ const (
 // Cut harms the network between two groups of nodes.
 type Cut struct {
 	From, To []int
-	Both     bool   // also from To to From
-	Protocol string // "": all; "udp", "tcp"
-	Percent  int    // of the packets that are lost
-	Reject   bool   // answer like a dead process instead of dropping
+	Both     bool // also from To to From
+	Only     Traffic
+	Percent  int  // of the packets that are lost
+	Reject   bool // answer like a dead process instead of dropping
 }
+
+// Traffic is a kind of packets; empty is all.
+type Traffic string
+
+// The kinds of traffic that can be cut alone.
+const (
+	UDP    Traffic = "udp"
+	TCP    Traffic = "tcp"
+	Gossip Traffic = "gossip" // both of the gossip port
+	Peer   Traffic = "peer"   // checks and hand-overs between nodes
+)
 
 // Repeat does its steps several times.
 type Repeat struct {

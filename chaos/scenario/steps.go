@@ -114,11 +114,11 @@ func (c *compiler) cut(at string, k *cut) *Cut {
 	if k.Percent != nil {
 		percent = c.number(at+".percent", *k.Percent, 1, 100)
 	}
-	protocol := ""
-	if k.Protocol != "" {
-		protocol = c.word(at+".protocol", k.Protocol, "udp", "tcp")
+	only := ""
+	if k.Only != "" {
+		only = c.word(at+".only", k.Only, string(UDP), string(TCP), string(Gossip), string(Peer))
 	}
-	return &Cut{From: k.From, To: k.To, Both: !k.OneWay, Protocol: protocol, Percent: percent, Reject: k.Reject}
+	return &Cut{From: k.From, To: k.To, Both: !k.OneWay, Only: Traffic(only), Percent: percent, Reject: k.Reject}
 }
 
 func (c *compiler) target(at, text string) Target {

@@ -1,0 +1,11 @@
+//go:build !linux
+
+package netns
+
+import (
+	"context"
+	"net"
+)
+
+// dial is never reached: New fails where there are no namespaces.
+func (h home) dial(context.Context, string, string) (net.Conn, error) { return nil, ErrUnable }

@@ -1,0 +1,104 @@
+package netns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/ringlimit/ringlimit/chaos/cluster"
+	"github.com/ringlimit/ringlimit/chaos/process"
+	"github.com/ringlimit/ringlimit/chaos/scenario"
+)
+
+func TestRules(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		cut  scenario.Cut
+		want string
+	}{
+		{"all", scenario.Cut{Percent: 100}, "  ip saddr 10.77.0.4 drop\n"},
+		{"some", scenario.Cut{Percent: 30}, "  ip saddr 10.77.0.4 numgen random mod 100 < 30 drop\n"},
+		{"udp", scenario.Cut{Percent: 100, Only: scenario.UDP}, "  ip saddr 10.77.0.4 meta l4proto udp drop\n"},
+		{"gossip", scenario.Cut{Percent: 100, Only: scenario.Gossip}, "  ip saddr 10.77.0.4 th dport 7703 drop\n  ip saddr 10.77.0.4 th sport 7703 drop\n"},
+		{"rejected", scenario.Cut{Percent: 100, Reject: true}, "  ip saddr 10.77.0.4 meta l4proto tcp reject with tcp reset\n  ip saddr 10.77.0.4 reject\n"},
+	} {
+		if got := rules(&tt.cut, 3); got != tt.want {
+			t.Errorf("%s: rules are %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// Two nodes reach each other until they are cut, one way or both, and again
+// when that is healed.
+func TestCut(t *testing.T) {
+	group := &process.Group{}
+	defer group.Kill()
+	n, err := New(group, t.TempDir())
+	if errors.Is(err, ErrUnable) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	places := make([]cluster.Place, 2)
+	for i := range places {
+		if places[i], err = n.Place(i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reach := n.listen(t, 1)
+	expect := func(when string, want bool) {
+		t.Helper()
+		if got := reach(places[0]); got != want {
+			t.Errorf("%s: node 0 reaches node 1: %v, want %v", when, got, want)
+		}
+	}
+	expect("at first", true)
+	for _, c := range []scenario.Cut{
+		{From: []int{0}, To: []int{1}, Percent: 100},
+		{From: []int{1}, To: []int{0}, Percent: 100},
+		{From: []int{1}, To: []int{0}, Percent: 100, Both: true, Only: scenario.TCP},
+		{From: []int{0}, To: []int{1}, Percent: 100, Only: scenario.Peer},
+		{From: []int{0}, To: []int{1}, Percent: 100, Reject: true},
+	} {
+		if err := n.Cut(&c); err != nil {
+			t.Fatal(err)
+		}
+		expect(fmt.Sprintf("cut by %+v", c), false)
+		if err := n.Heal(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, only := range []scenario.Traffic{scenario.UDP, scenario.Gossip} {
+		if err := n.Cut(&scenario.Cut{From: []int{0}, To: []int{1}, Both: true, Percent: 100, Only: only}); err != nil {
+			t.Fatal(err)
+		}
+		expect(fmt.Sprintf("only %s is cut", only), true)
+	}
+}
+
+// listen opens the peer port of a node and returns what tries to reach it.
+func (n *Net) listen(t *testing.T, node int) func(from cluster.Place) bool {
+	t.Helper()
+	var l net.Listener
+	err := n.homes[node].inside(func() (err error) {
+		l, err = net.Listen("tcp", net.JoinHostPort(address(node), cluster.PeerPort))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return func(from cluster.Place) bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		conn, err := from.Dial(ctx, "tcp", l.Addr().String())
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	}
+}
