@@ -30,6 +30,7 @@ type settings struct {
 	duration         time.Duration
 	nodes            int
 	tags, binary     string
+	report           string
 }
 
 func run(ctx context.Context, args []string, out, problems io.Writer) int {
@@ -79,6 +80,7 @@ func (s *settings) bind(cmd *cobra.Command) {
 	fs.Uint64Var(&s.seed, "seed", 0, "chooses keys, nodes and victims (0: a new one each time, which the table tells)")
 	fs.DurationVar(&s.duration, "duration", 0, "how long the repetitions of a scenario go on (0: as often as it says)")
 	fs.IntVar(&s.nodes, "nodes", 0, "how many nodes to begin with (0: as many as the scenario says)")
+	fs.StringVar(&s.report, "report", "", "file for a report of all scenarios as one HTML page")
 	fs.StringVar(&s.tags, "tags", "", "build tags for the program under test, such as those of a planted fault")
 	fs.StringVar(&s.binary, "binary", "", "program under test (empty: it is built from this repository)")
 }

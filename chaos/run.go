@@ -11,6 +11,7 @@ import (
 	"github.com/ringlimit/ringlimit/chaos/judge"
 	"github.com/ringlimit/ringlimit/chaos/play"
 	builder "github.com/ringlimit/ringlimit/chaos/process"
+	"github.com/ringlimit/ringlimit/chaos/report"
 	"github.com/ringlimit/ringlimit/chaos/scenario"
 )
 
@@ -24,6 +25,28 @@ type result struct {
 	Skipped  string       `json:"skipped,omitempty"` // why it was not run
 	Logs     string       `json:"logs,omitempty"`    // folder, if it was kept
 	Bounds   []judge.Line `json:"bounds"`
+
+	series *report.Series
+}
+
+// page is the result as the report shows it.
+func (r *result) page(sc *scenario.Scenario) report.Run {
+	return report.Run{
+		Name: r.Scenario, About: sc.About, Seed: r.Seed, Seconds: r.Seconds, Held: r.Held,
+		Stuck: r.Stuck, Skipped: r.Skipped, Lines: r.Bounds, Series: r.series,
+	}
+}
+
+// draw writes the report, if one was asked for.
+func (s *settings) draw(runs []report.Run) error {
+	if s.report == "" {
+		return nil
+	}
+	f, err := os.Create(s.report)
+	if err != nil {
+		return err
+	}
+	return errors.Join(report.Write(f, "ringlimit: chaos", runs), f.Close())
 }
 
 // runAll runs the scenarios one after the other. A broken bound does not keep
@@ -43,6 +66,7 @@ func (s *settings) runAll(ctx context.Context, scenarios []*scenario.Scenario, o
 		return err
 	}
 	sums := summary{}
+	var runs []report.Run
 	for _, sc := range scenarios {
 		r, err := s.runOne(ctx, sc, filepath.Join(dir, sc.Name), problems)
 		if err != nil {
@@ -50,9 +74,13 @@ func (s *settings) runAll(ctx context.Context, scenarios []*scenario.Scenario, o
 		}
 		kept = kept || r.Logs != ""
 		sums.add(r)
+		runs = append(runs, r.page(sc))
 		if err := s.show(out, r); err != nil {
 			return err
 		}
+	}
+	if err := s.draw(runs); err != nil {
+		return err
 	}
 	fmt.Fprintln(problems, sums)
 	if sums.broken > 0 {
@@ -93,6 +121,9 @@ func (s *settings) runOne(ctx context.Context, sc *scenario.Scenario, dir string
 		return nil, err
 	}
 	r := &result{Scenario: sc.Name, Seed: s.seed, Held: o.Held(), Seconds: o.Took.Seconds(), Stuck: o.Stuck, Bounds: o.Lines}
+	if s.report != "" {
+		r.series = report.NewSeries(o.History)
+	}
 	if s.keep || !r.Held {
 		r.Logs = dir
 		return r, nil

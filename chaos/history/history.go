@@ -80,9 +80,10 @@ const chunk = 4096
 type History struct {
 	began time.Time
 
-	mu     sync.Mutex
-	chunks [][]Record
-	events []Event
+	mu      sync.Mutex
+	chunks  [][]Record
+	events  []Event
+	samples []Sample
 
 	checks, denied, unanswered atomic.Int64
 }

@@ -155,6 +155,7 @@ func (st *stage) perform(ctx context.Context) error {
 	defer stop()
 	beside.Go(func() { st.load.Run(running, ctx) })
 	beside.Go(func() { st.report(running) })
+	beside.Go(func() { st.cluster.Watch(running) })
 	if err := st.boot(ctx); err != nil {
 		return err
 	}
