@@ -6,6 +6,7 @@ package cluster
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -24,6 +25,8 @@ type Config struct {
 	Binary  string
 	Dir     string // for logs, rules and the secret
 	Network Network
+	Flags   []string       // of every node, beside those that say where it is
+	Files   int            // file descriptors that a node may have; 0: as many as we
 	Group   *process.Group // ends the processes
 	History *history.History
 }
@@ -46,11 +49,15 @@ func New(cfg Config, rules []byte) (*Cluster, error) {
 	if err := os.WriteFile(c.rules(), rules, 0o600); err != nil {
 		return nil, err
 	}
-	return c, os.WriteFile(c.secret(), []byte(rand.Text()), 0o600)
+	return c, errors.Join(
+		os.WriteFile(c.secret(), []byte(rand.Text()), 0o600),
+		os.WriteFile(c.alienSecret(), []byte(rand.Text()), 0o600))
 }
 
 func (c *Cluster) rules() string  { return filepath.Join(c.Dir, "rules.yaml") }
 func (c *Cluster) secret() string { return filepath.Join(c.Dir, "secret") }
+
+func (c *Cluster) alienSecret() string { return filepath.Join(c.Dir, "alien-secret") }
 
 func (c *Cluster) closing() bool { return c.ctx.Err() != nil }
 
@@ -67,8 +74,9 @@ func (c *Cluster) Close() {
 // idle is how many connections to a node are kept for its clients.
 const idle = 256
 
-// Add makes a place for one more node, which does not run yet.
-func (c *Cluster) Add() (*Node, error) {
+// Add makes a place for one more node, which does not run yet. An alien has
+// another secret, so that it belongs to no cluster of ours, whatever it claims.
+func (c *Cluster) Add(alien bool) (*Node, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	number := len(c.nodes)
@@ -79,6 +87,7 @@ func (c *Cluster) Add() (*Node, error) {
 	n := &Node{
 		Number:  number,
 		Name:    fmt.Sprintf("node-%d", number),
+		Alien:   alien,
 		cluster: c,
 		place:   place,
 		http:    &http.Client{Transport: &http.Transport{DialContext: place.Dial, MaxIdleConnsPerHost: idle}},
@@ -95,16 +104,16 @@ func (c *Cluster) Nodes() []*Node {
 	return slices.Clone(c.nodes)
 }
 
-// Running lists those that run and were not told to end.
+// Running lists the members that run and were not told to end.
 func (c *Cluster) Running() []*Node {
-	return slices.DeleteFunc(c.Nodes(), func(n *Node) bool { return !n.Running() })
+	return slices.DeleteFunc(c.Nodes(), func(n *Node) bool { return n.Alien || !n.Running() })
 }
 
 // Doors lists where a load balancer would send clients now.
 func (c *Cluster) Doors() []load.Door {
 	var doors []load.Door
 	for _, n := range c.Nodes() {
-		if n.Ready() {
+		if n.Ready() && !n.Alien {
 			doors = append(doors, n.door())
 		}
 	}

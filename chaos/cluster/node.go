@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ringlimit/ringlimit/chaos/attack"
 	"github.com/ringlimit/ringlimit/chaos/history"
 	"github.com/ringlimit/ringlimit/chaos/process"
 )
@@ -33,6 +34,7 @@ const (
 type Node struct {
 	Number int
 	Name   string
+	Alien  bool // it has another secret, and is none of the cluster
 
 	cluster *Cluster
 	place   Place
@@ -57,8 +59,27 @@ const (
 // Gossip is the address by which others join.
 func (n *Node) Gossip() string { return net.JoinHostPort(n.place.Host, GossipPort) }
 
+// Ports lists what strangers could reach of the node, the HTTP door first.
+func (n *Node) Ports() []attack.Port {
+	port := func(network, host, number string) attack.Port {
+		return attack.Port{Network: network, Address: net.JoinHostPort(host, number), Dial: n.place.Dial}
+	}
+	return []attack.Port{
+		port("tcp", n.place.Doors, httpPort), port("tcp", n.place.Doors, grpcPort), port("tcp", n.place.Doors, adminPort),
+		port("tcp", n.place.Host, PeerPort), port("tcp", n.place.Host, GossipPort), port("udp", n.place.Host, GossipPort),
+	}
+}
+
 // Log is the file with all that the node prints.
 func (n *Node) Log() string { return filepath.Join(n.cluster.Dir, n.Name+".log") }
+
+// secret is the file with the secret of the node's cluster.
+func (n *Node) secret() string {
+	if n.Alien {
+		return n.cluster.alienSecret()
+	}
+	return n.cluster.secret()
+}
 
 // Running says that there is a process which was not told to end.
 func (n *Node) Running() bool {
@@ -110,14 +131,17 @@ func (n *Node) command(join []string, ahead time.Duration) []string {
 		seconds := fmt.Sprint(int(ahead.Seconds()))
 		command = append(command, "unshare", "--time", "--monotonic", seconds, "--boottime", seconds)
 	}
+	if files := n.cluster.Files; files > 0 {
+		command = append(command, "prlimit", fmt.Sprint("--nofile=", files), "--")
+	}
 	command = append(command, n.cluster.Binary, "serve",
-		"--name", n.Name, "--rules", n.cluster.rules(), "--secret-file", n.cluster.secret(),
+		"--name", n.Name, "--rules", n.cluster.rules(), "--secret-file", n.secret(),
 		"--http", at(n.place.Doors, httpPort), "--grpc", at(n.place.Doors, grpcPort), "--admin", at(n.place.Doors, adminPort),
 		"--peer", at(n.place.Host, PeerPort), "--gossip", at(n.place.Host, GossipPort))
 	for _, a := range join {
 		command = append(command, "--join", a)
 	}
-	return command
+	return append(command, n.cluster.Flags...)
 }
 
 // watch notes the process's end.

@@ -19,7 +19,6 @@ type sums struct {
 // admissions judges each class by its worst key.
 func (c *Case) admissions(t *tally) []Line {
 	all := map[*scenario.Class]*sums{}
-	var order []*scenario.Class
 	for key := range t.accounts {
 		class := c.Keys.Class(key)
 		if all[class] == nil {
@@ -27,15 +26,11 @@ func (c *Case) admissions(t *tally) []Line {
 		}
 		c.addUp(all[class], class, t.accounts[key])
 	}
-	for i := range c.Keys.Size() { // in the order of the file
-		if class := c.Keys.Class(uint32(i)); len(order) == 0 || order[len(order)-1] != class {
-			order = append(order, class)
-		}
-	}
 	var lines []Line
-	for _, class := range order {
-		if s := all[class]; s != nil {
-			lines = append(lines, c.classLines(class, s)...)
+	classes := c.Keys.Classes()
+	for i := range classes {
+		if s := all[&classes[i]]; s != nil {
+			lines = append(lines, c.classLines(&classes[i], s)...)
 		}
 	}
 	return lines

@@ -14,36 +14,56 @@ import (
 // generation has as many keys as the one before, none of them ever asked for.
 // Safe for concurrent use.
 type Space struct {
-	classes    []scenario.Class
-	starts     []int // of each class within a generation
-	size       int   // keys of a generation
+	classes    []scenario.Class // those for once come last
+	starts     []int            // of each class within a generation
+	size, once int              // keys of a generation; those of them that are for once
 	generation atomic.Int32
 }
 
 // New begins with generation 0.
 func New(classes []scenario.Class) *Space {
-	s := &Space{classes: classes}
-	for _, c := range classes {
-		s.starts = append(s.starts, s.size)
-		s.size += c.Keys
+	s := &Space{}
+	for _, once := range []bool{false, true} {
+		for _, c := range classes {
+			if c.Once == once {
+				s.add(c)
+			}
+		}
 	}
 	return s
 }
 
+func (s *Space) add(c scenario.Class) {
+	s.classes = append(s.classes, c)
+	s.starts = append(s.starts, s.size)
+	s.size += c.Keys
+	if c.Once {
+		s.once += c.Keys
+	}
+}
+
+// Classes lists the classes.
+func (s *Space) Classes() []scenario.Class { return s.classes }
+
 // Fresh begins a new generation.
 func (s *Space) Fresh() { s.generation.Add(1) }
 
-// Size is the number of keys of a generation.
-func (s *Space) Size() int { return s.size }
+// Size is the number of keys of a generation that are asked for again and again.
+func (s *Space) Size() int { return s.size - s.once }
 
 // Key is the i-th of the current generation.
 func (s *Space) Key(i int) uint32 { return uint32(int(s.generation.Load())*s.size + i) }
 
-// Current lists the keys of the current generation.
-func (s *Space) Current() []uint32 {
-	keys := make([]uint32, s.size)
-	for i := range keys {
-		keys[i] = s.Key(i)
+// Current lists the keys of the current generation but those for once.
+func (s *Space) Current() []uint32 { return s.list(0, s.Size()) }
+
+// Once lists the keys of the current generation that are for once.
+func (s *Space) Once() []uint32 { return s.list(s.Size(), s.size) }
+
+func (s *Space) list(from, to int) []uint32 {
+	keys := make([]uint32, 0, to-from)
+	for i := from; i < to; i++ {
+		keys = append(keys, s.Key(i))
 	}
 	return keys
 }
@@ -58,7 +78,7 @@ func (s *Space) Class(key uint32) *scenario.Class {
 	return &s.classes[i]
 }
 
-// Name is the key's text, and Route what makes its rule match.
+// Name is the key's text.
 func (s *Space) Name(key uint32) string {
 	return fmt.Sprintf("%s-%d-%d", s.Class(key).Name, int(key)/s.size, int(key)%s.size)
 }

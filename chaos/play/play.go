@@ -129,7 +129,7 @@ func (st *stage) build() error {
 	net, err := st.network(group)
 	if err == nil {
 		st.cluster, err = cluster.New(cluster.Config{
-			Binary: st.Binary, Dir: st.Dir, Network: net, Group: group, History: st.history,
+			Binary: st.Binary, Dir: st.Dir, Network: net, Flags: st.Serve, Files: st.Files, Group: group, History: st.history,
 		}, st.keys.Rules())
 	}
 	if err != nil {
@@ -169,7 +169,7 @@ const bootTime = 30 * time.Second
 func (st *stage) boot(ctx context.Context) error {
 	var nodes []*cluster.Node
 	for range st.Nodes() {
-		n, err := st.cluster.Add()
+		n, err := st.cluster.Add(false)
 		if err != nil {
 			return err
 		}

@@ -40,6 +40,13 @@ func (m *meter) begin(text string) {
 	m.text = text
 }
 
+// say changes what is under way, within a step.
+func (m *meter) say(text string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.text = text
+}
+
 // report tells of the progress every second until ctx ends.
 func (st *stage) report(ctx context.Context) {
 	if st.Progress == nil {
@@ -74,6 +81,8 @@ func describe(s *scenario.Step) string {
 		return fmt.Sprintf("load %d/s, bursts %d/s", s.Load.Steady, s.Load.Bursty)
 	case s.Fill != nil:
 		return "use up all keys"
+	case s.Flood != nil:
+		return "ask once for each of many keys"
 	case s.Wait > 0:
 		return fmt.Sprint("wait ", s.Wait)
 	case s.Fresh:
@@ -85,7 +94,7 @@ func describe(s *scenario.Step) string {
 	case s.Heal:
 		return "heal"
 	case s.Cut != nil:
-		return describeCut(s.Cut)
+		return "cut " + describeCut(s.Cut)
 	}
 	return describeDisturbance(s)
 }
@@ -102,6 +111,10 @@ func describeDisturbance(s *scenario.Step) string {
 		return fmt.Sprintf("SIGSTOP %s for %v", s.Pause.Who, s.Pause.For)
 	case s.Restart != nil:
 		return fmt.Sprint("restart ", s.Restart.Who)
+	case s.Attack != nil:
+		return fmt.Sprintf("%s at %s for %v", s.Attack.Kind, s.Attack.Who, s.Attack.For)
+	case s.Random != nil:
+		return fmt.Sprintf("random harm for %v", s.Random.For)
 	}
 	return fmt.Sprint("start ", s.Start)
 }
@@ -114,5 +127,5 @@ func describeCut(k *scenario.Cut) string {
 	if !k.Both {
 		how = append(how, "one way")
 	}
-	return fmt.Sprintf("cut %v from %v (%s)", k.From, k.To, strings.Join(how, ", "))
+	return fmt.Sprintf("%v from %v (%s)", k.From, k.To, strings.Join(how, ", "))
 }

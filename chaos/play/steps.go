@@ -3,8 +3,10 @@ package play
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
+	"github.com/ringlimit/ringlimit/chaos/attack"
 	"github.com/ringlimit/ringlimit/chaos/cluster"
 	"github.com/ringlimit/ringlimit/chaos/history"
 	"github.com/ringlimit/ringlimit/chaos/scenario"
@@ -47,6 +49,8 @@ func (st *stage) step(ctx context.Context, s *scenario.Step) error {
 		st.load.Set(s.Load.Steady, s.Load.Bursty)
 	case s.Fill != nil:
 		return within(ctx, s.Fill.Within, func(ctx context.Context) error { return st.clients.Fill(ctx, st.keys.Current()) })
+	case s.Flood != nil:
+		return within(ctx, s.Flood.Within, func(ctx context.Context) error { return st.clients.Flood(ctx, st.keys.Once()) })
 	case s.Wait > 0:
 		return wait(ctx, s.Wait)
 	case s.Fresh:
@@ -72,18 +76,30 @@ func (st *stage) disturb(ctx context.Context, s *scenario.Step) error {
 		return st.pause(ctx, s.Pause)
 	case s.Restart != nil:
 		return st.restart(ctx, s.Restart)
+	case s.Attack != nil:
+		return st.attack(ctx, s.Attack)
+	case s.Random != nil:
+		return st.random(ctx, s.Random)
 	case s.Cut != nil:
-		st.history.Mark(history.Event{Kind: history.Cut, Node: history.NoNode, Text: describe(s)})
-		return st.links.Cut(s.Cut)
+		return st.cut(s.Cut)
 	case s.Heal:
-		defer st.history.Mark(history.Event{Kind: history.Healed, Node: history.NoNode})
-		return st.links.Heal()
+		return st.heal()
 	}
 	nodes, err := st.choose(ctx, s.Start)
 	if err != nil {
 		return err
 	}
 	return st.cluster.Start(0, nodes...)
+}
+
+func (st *stage) cut(c *scenario.Cut) error {
+	st.history.Mark(history.Event{Kind: history.Cut, Node: history.NoNode, Text: describeCut(c)})
+	return st.links.Cut(c)
+}
+
+func (st *stage) heal() error {
+	defer st.history.Mark(history.Event{Kind: history.Healed, Node: history.NoNode})
+	return st.links.Heal()
 }
 
 func wait(ctx context.Context, d time.Duration) error {
@@ -98,7 +114,7 @@ func wait(ctx context.Context, d time.Duration) error {
 func (st *stage) join(ctx context.Context, j *scenario.Join) error {
 	var nodes []*cluster.Node
 	for range j.Count {
-		n, err := st.cluster.Add()
+		n, err := st.cluster.Add(j.Alien)
 		if err != nil {
 			return err
 		}
@@ -214,6 +230,30 @@ func (st *stage) restartOne(ctx context.Context, n *cluster.Node, r *scenario.Re
 		return err
 	}
 	return st.settle(ctx, r.Settle)
+}
+
+// attack has strangers bother nodes while the load goes on.
+func (st *stage) attack(ctx context.Context, a *scenario.Attack) error {
+	nodes, err := st.choose(ctx, a.Who)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, a.For)
+	defer cancel()
+	var attacks sync.WaitGroup
+	defer attacks.Wait()
+	for _, n := range nodes {
+		switch a.Kind {
+		case scenario.Garbage:
+			for _, p := range n.Ports() {
+				seed := st.rand.Uint64()
+				attacks.Go(func() { attack.Garbage(ctx, p, seed) })
+			}
+		case scenario.SlowHeaders:
+			attacks.Go(func() { attack.SlowHeaders(ctx, n.Ports()[0], a.Connections) })
+		}
+	}
+	return nil
 }
 
 // resets notes when budgets are back, or compares with the note.

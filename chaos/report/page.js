@@ -32,7 +32,7 @@ function marks(run, labelled) {
       symbol: 'none',
       silent: true,
       lineStyle: { color: soft, type: 'dotted', opacity: .7 },
-      label: { show: labelled && run.events.length <= 14, formatter: m => m.name, rotate: 0, fontSize: 10, color: soft, position: 'end' },
+      label: { show: labelled, formatter: m => (/^(start|ready) /.test(m.name) || run.events.length > 40 ? '' : m.name), rotate: 0, fontSize: 10, color: soft, position: 'end' },
       data: run.events.map(e => ({ name: e.text, xAxis: e.at })),
     },
   };

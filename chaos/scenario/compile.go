@@ -48,6 +48,8 @@ func (c *compiler) scenario(f *file) *Scenario {
 		Needs: max(f.Needs, 1),
 		Start: Start(c.word("$.start", f.Start, string(OneByOne), string(Together), string(BySteps))),
 		Net:   Net(c.word("$.network", f.Network, string(Loopback), string(Namespaces))),
+		Serve: c.serve(f.Serve),
+		Files: c.number("$.files", f.Files, 0, 1<<20),
 		Client: Client{
 			Patience: c.span("$.patience", f.Patience, defaultPatience, time.Minute),
 			Hot:      c.number("$.hot", f.Hot, 0, 100),
@@ -71,15 +73,35 @@ func (c *compiler) scenario(f *file) *Scenario {
 	return s
 }
 
+// reserved are the flags that the harness sets itself.
+var reserved = [...]string{"name", "rules", "secret-file", "http", "grpc", "admin", "peer", "gossip", "join", "config"}
+
+func (c *compiler) serve(flags []string) []string {
+	for i, f := range flags {
+		path := fmt.Sprintf("$.serve[%d]", i)
+		name, _, ok := strings.Cut(strings.TrimPrefix(f, "--"), "=")
+		switch {
+		case !ok || !strings.HasPrefix(f, "--"):
+			c.wrong(path, "is %q; write it like --deadline=200ms", f)
+		case slices.Contains(reserved[:], name):
+			c.wrong(path, "--%s is the harness's to set", name)
+		}
+	}
+	return flags
+}
+
 func cuts(steps []Step) bool {
 	return slices.ContainsFunc(steps, func(s Step) bool {
-		return s.Cut != nil || s.Heal || s.Repeat != nil && cuts(s.Repeat.Steps)
+		return s.Cut != nil || s.Heal || s.Random != nil && slices.Contains(s.Random.Kinds, "cut") || s.Repeat != nil && cuts(s.Repeat.Steps)
 	})
 }
 
 func (c *compiler) classes(counters []counter) []Class {
 	if len(counters) == 0 {
 		c.wrong("$.counters", "is missing; name at least one rule and its number of keys")
+	}
+	if !slices.ContainsFunc(counters, func(k counter) bool { return !k.Once }) {
+		c.wrong("$.counters", "need one that is not for once: there is no other load")
 	}
 	var all []Class
 	for i := range counters {
@@ -114,6 +136,7 @@ func (c *compiler) class(path string, k *counter) Class {
 		OnFailure:  c.word(path+".on_failure", k.OnFailure, "local", "allow", "deny"),
 		Durability: c.word(path+".durability", k.Durability, "auto", "sync", "none"),
 		Keys:       c.number(path+".keys", k.Keys, 1, maxKeys),
+		Once:       k.Once,
 	}
 }
 
@@ -127,6 +150,7 @@ func (c *compiler) bounds(b *bounds) Bounds {
 		Resets:     c.optional("$.bounds.resets", b.Resets),
 		Ready:      c.optional("$.bounds.ready", b.Ready),
 		Thawed:     b.Thawed,
+		Growth:     c.share("$.bounds.growth", b.Growth),
 	}
 }
 

@@ -22,6 +22,8 @@ type (
 		Needs    int       `yaml:"needs"`
 		Start    string    `yaml:"start"`
 		Network  string    `yaml:"network"`
+		Serve    []string  `yaml:"serve"`
+		Files    int       `yaml:"files"`
 		Patience string    `yaml:"patience"`
 		Hot      int       `yaml:"hot"`
 		Counters []counter `yaml:"counters"`
@@ -37,10 +39,12 @@ type (
 		OnFailure  string `yaml:"on_failure"`
 		Durability string `yaml:"durability"`
 		Keys       int    `yaml:"keys"`
+		Once       bool   `yaml:"once"`
 	}
 	step struct {
 		Load      *load    `yaml:"load"`
 		Fill      string   `yaml:"fill"`
+		Flood     string   `yaml:"flood"`
 		Wait      string   `yaml:"wait"`
 		FreshKeys bool     `yaml:"fresh_keys"`
 		Settle    string   `yaml:"settle"`
@@ -53,6 +57,8 @@ type (
 		Resets    string   `yaml:"resets"`
 		Cut       *cut     `yaml:"cut"`
 		Heal      bool     `yaml:"heal"`
+		Attack    *attack  `yaml:"attack"`
+		Random    *random  `yaml:"random"`
 		Repeat    *repeat  `yaml:"repeat"`
 	}
 	load struct {
@@ -63,6 +69,7 @@ type (
 		Count int    `yaml:"count"`
 		Ready *bool  `yaml:"ready"`
 		Clock string `yaml:"clock"`
+		Alien bool   `yaml:"alien"`
 	}
 	ending struct {
 		Nodes string `yaml:"nodes"`
@@ -86,6 +93,17 @@ type (
 		Percent *int   `yaml:"percent"`
 		Reject  bool   `yaml:"reject"`
 	}
+	attack struct {
+		Kind        string `yaml:"kind"`
+		Nodes       string `yaml:"nodes"`
+		Connections int    `yaml:"connections"`
+		For         string `yaml:"for"`
+	}
+	random struct {
+		For   string   `yaml:"for"`
+		Pause string   `yaml:"pause"`
+		Kinds []string `yaml:"kinds"`
+	}
 	repeat struct {
 		Times int    `yaml:"times"`
 		Steps []step `yaml:"steps"`
@@ -99,6 +117,7 @@ type (
 		Resets     string `yaml:"resets"`
 		Ready      string `yaml:"ready"`
 		Thawed     bool   `yaml:"thawed"`
+		Growth     string `yaml:"growth"`
 	}
 )
 

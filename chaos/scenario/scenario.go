@@ -15,6 +15,8 @@ type Scenario struct {
 	Needs  int    // fewer make no sense
 	Start  Start
 	Net    Net
+	Serve  []string // flags of every node, beside the harness's own
+	Files  int      // how many file descriptors a node may have; 0: as many as we
 	Client Client
 	Counts []Class
 	Steps  []Step
@@ -59,6 +61,7 @@ type Class struct {
 	OnFailure  string
 	Durability string
 	Keys       int
+	Once       bool // for Flood: each key is asked for once, by nothing else
 }
 
 // Slack is U, what a crash of the owner may let through beyond the limit: what
@@ -77,6 +80,7 @@ type Step struct {
 
 	Load    *Load
 	Fill    *Fill
+	Flood   *Fill // each key that is for once
 	Wait    time.Duration
 	Fresh   bool          // go on with new keys
 	Settle  time.Duration // wait until all nodes see each other, at most so long
@@ -88,6 +92,8 @@ type Step struct {
 	Resets  Resets
 	Cut     *Cut
 	Heal    bool
+	Attack  *Attack
+	Random  *Random
 	Repeat  *Repeat
 }
 
@@ -102,6 +108,7 @@ type Join struct {
 	Count int
 	Ready bool          // wait until they are
 	Clock time.Duration // ahead of everybody's monotonic clock by this
+	Alien bool          // with another secret: it must find no way in
 }
 
 // Signal ends processes. Wait is how long the harness waits for their exit; 0
@@ -156,6 +163,35 @@ const (
 	Peer   Traffic = "peer"   // checks and hand-overs between nodes
 )
 
+// Attack is what strangers do to a node's ports.
+type Attack struct {
+	Kind        AttackKind
+	Who         Target
+	Connections int // of SlowHeaders
+	For         time.Duration
+}
+
+// AttackKind says how.
+type AttackKind string
+
+// Garbage sends nonsense to every port, TCP and UDP. SlowHeaders opens HTTP
+// connections and never comes to the end of a request.
+const (
+	Garbage     AttackKind = "garbage"
+	SlowHeaders AttackKind = "slow_headers"
+)
+
+// Random does one harm after another, as the seed has it.
+type Random struct {
+	For   time.Duration
+	Pause time.Duration // between them
+	Kinds []string      // of RandomKinds
+}
+
+// RandomKinds lists what Random can do: end a node by a signal and replace it,
+// stop one for a while, add one and take another away, or cut one off.
+func RandomKinds() []string { return []string{"kill", "terminate", "pause", "join", "cut"} }
+
 // Repeat does its steps several times.
 type Repeat struct {
 	Times int
@@ -200,6 +236,7 @@ type Bounds struct {
 	Resets     time.Duration // by which a reset may move
 	Ready      time.Duration // from a node's start to its readiness
 	Thawed     bool          // what a paused process found on waking is not charged
+	Growth     Share         // of memory, goroutines and files from the second to the last quarter of the run; a percentage, or 0: not judged
 }
 
 // Share is a number, a percentage, or no bound.

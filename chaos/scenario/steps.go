@@ -47,6 +47,10 @@ func (c *compiler) step(at string, s *step) Step {
 		}}
 	case s.Fill != "":
 		return Step{Fill: &Fill{c.span(at+".fill", s.Fill, 0, maxSpan)}}
+	case s.Flood != "":
+		return Step{Flood: &Fill{c.span(at+".flood", s.Flood, 0, maxSpan)}}
+	case s.Random != nil:
+		return Step{Random: c.random(at+".random", s.Random)}
 	case s.Wait != "":
 		return Step{Wait: c.span(at+".wait", s.Wait, 0, maxSpan)}
 	case s.Settle != "":
@@ -69,6 +73,8 @@ func (c *compiler) step(at string, s *step) Step {
 // nodeStep reads the steps that happen to nodes.
 func (c *compiler) nodeStep(at string, s *step) Step {
 	switch {
+	case s.Attack != nil:
+		return Step{Attack: c.attack(at+".attack", s.Attack)}
 	case s.Join != nil:
 		return Step{Join: c.join(at+".join", s.Join)}
 	case s.Kill != "":
@@ -103,6 +109,34 @@ func (c *compiler) join(at string, j *join) *Join {
 		Count: c.number(at+".count", j.Count, 1, MaxNodes),
 		Ready: j.Ready == nil || *j.Ready,
 		Clock: clock,
+		Alien: j.Alien,
+	}
+}
+
+// maxConnections is less than the ports that one address has to give.
+const maxConnections = 20_000
+
+func (c *compiler) attack(at string, a *attack) *Attack {
+	return &Attack{
+		Kind:        AttackKind(c.word(at+".kind", a.Kind, string(Garbage), string(SlowHeaders))),
+		Who:         c.target(at+".nodes", a.Nodes),
+		Connections: c.number(at+".connections", a.Connections, 0, maxConnections),
+		For:         c.span(at+".for", a.For, 0, maxSpan),
+	}
+}
+
+func (c *compiler) random(at string, r *random) *Random {
+	kinds := r.Kinds
+	for i, k := range kinds {
+		c.word(fmt.Sprintf("%s.kinds[%d]", at, i), k, RandomKinds()...)
+	}
+	if len(kinds) == 0 {
+		c.wrong(at+".kinds", "is missing; name at least one of %s", strings.Join(RandomKinds(), ", "))
+	}
+	return &Random{
+		For:   c.span(at+".for", r.For, 0, maxSpan),
+		Pause: c.span(at+".pause", r.Pause, 0, maxSpan),
+		Kinds: kinds,
 	}
 }
 
