@@ -1,13 +1,9 @@
 package cluster
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -194,53 +190,3 @@ func (n *Node) Pause() error { return n.signal(syscall.SIGSTOP, history.Paused, 
 
 // Resume sends SIGCONT.
 func (n *Node) Resume() error { return n.signal(syscall.SIGCONT, history.Resumed, up, nil) }
-
-// Member is how a node sees another.
-type Member struct {
-	ID    string `json:"id"`
-	State string `json:"state"`
-	Owner bool   `json:"owner"`
-}
-
-// Members is the cluster as the node sees it.
-func (n *Node) Members(ctx context.Context) ([]Member, error) {
-	var answer struct {
-		Members []Member `json:"members"`
-	}
-	err := n.admin(ctx, "/v1/members", &answer)
-	return answer.Members, err
-}
-
-// Owner is the name of the node that counts a key, as this node sees it.
-func (n *Node) Owner(ctx context.Context, key, route string) (string, error) {
-	var answer struct {
-		Owner string `json:"owner"`
-	}
-	err := n.admin(ctx, "/v1/keys/"+url.PathEscape(key)+"?route="+url.QueryEscape(route), &answer)
-	return answer.Owner, err
-}
-
-// answerBytes bounds what is read of an answer.
-const answerBytes = 4 << 20
-
-func (n *Node) admin(ctx context.Context, path string, answer any) error {
-	return n.get(ctx, adminPort, path, func(r *http.Response) error {
-		return json.NewDecoder(io.LimitReader(r.Body, answerBytes)).Decode(answer)
-	})
-}
-
-func (n *Node) get(ctx context.Context, port, path string, read func(*http.Response) error) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(n.place.Doors, port)+path, nil)
-	if err != nil {
-		return err
-	}
-	resp, err := n.http.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: GET %s: %s", n.Name, path, resp.Status)
-	}
-	return read(resp)
-}

@@ -44,10 +44,18 @@ func (c *Cluster) AwaitReady(ctx context.Context, nodes ...*Node) error {
 	})
 }
 
-// Settled says why the cluster is not at rest: all that run are ready, and each
-// sees all of them serving, and nobody else.
+// Settled says why the cluster is not at rest. It is when all that run are
+// ready, each sees all of them serving and nobody else, and every partition has
+// one holder, its owner, and a complete copy elsewhere if there is an elsewhere.
 func (c *Cluster) Settled(ctx context.Context) error {
 	running := c.Running()
+	if err := seeEachOther(ctx, running); err != nil {
+		return err
+	}
+	return holdAll(ctx, running)
+}
+
+func seeEachOther(ctx context.Context, running []*Node) error {
 	var names []string
 	for _, n := range running {
 		names = append(names, n.Name)
@@ -64,6 +72,30 @@ func (c *Cluster) Settled(ctx context.Context) error {
 		if got := serving(seen); !slices.Equal(got, names) {
 			return fmt.Errorf("%s sees %v, of those that run: %v", n.Name, got, names)
 		}
+	}
+	return nil
+}
+
+func holdAll(ctx context.Context, running []*Node) error {
+	held, all, fingerprint := 0, 0, ""
+	for i, n := range running {
+		r, err := n.Ring(ctx)
+		switch {
+		case err != nil:
+			return err
+		case i > 0 && r.Fingerprint != fingerprint:
+			return fmt.Errorf("%s and %s see other rings", running[0].Name, n.Name)
+		case r.Incoming > 0 || r.Outgoing > 0:
+			return fmt.Errorf("%s has %d partitions incoming and %d outgoing", n.Name, r.Incoming, r.Outgoing)
+		case len(running) > 1 && r.Unguarded > 0:
+			return fmt.Errorf("%s has %d partitions without a copy", n.Name, r.Unguarded)
+		}
+		fingerprint = r.Fingerprint
+		held += r.Phases["holding"]
+		all = len(r.Partitions)
+	}
+	if held != all {
+		return fmt.Errorf("%d of %d partitions are held", held, all)
 	}
 	return nil
 }

@@ -74,6 +74,9 @@ func Judge(c *Case) []Line {
 	if c.Bounds.Resets > 0 {
 		lines = append(lines, span("a used-up budget comes back at another time, by", c.Bounds.Resets, c.Moved, ""))
 	}
+	if c.Bounds.Growth.Percent > 0 {
+		lines = append(lines, c.growth()...)
+	}
 	lines = append(lines, t.latencies()...)
 	return append(lines, span("the harness itself stood still, longest", 0, c.Stalled, "the machine was busy with something else"))
 }

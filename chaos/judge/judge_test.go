@@ -229,3 +229,17 @@ func TestLatencyOfSingleChecksOnly(t *testing.T) {
 		t.Errorf("the longest latency is %v ms, want 2", got)
 	}
 }
+
+func TestGrowth(t *testing.T) {
+	c := newCase(class("fixed_window", 10))
+	c.Bounds.Growth = scenario.Share{Percent: 20}
+	for at := int64(0); at <= 100; at++ {
+		c.History.Sample(history.Sample{At: at, Memory: 1000 + 5*at, Goroutines: 50, Files: 10})
+	}
+	lines := Judge(c)
+	if l := find(t, lines, "growth of memory"); l.Measured < 20 || !l.Broken() {
+		t.Errorf("memory grows by %v %%, broken: %v", l.Measured, l.Broken())
+	}
+	expect(t, find(t, lines, "growth of goroutines"), 0, false)
+	expect(t, find(t, lines, "growth of file"), 0, false)
+}

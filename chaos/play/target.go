@@ -2,6 +2,7 @@ package play
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -41,6 +42,39 @@ func (st *stage) choose(ctx context.Context, t scenario.Target) ([]*cluster.Node
 	return running[len(running)-1:], nil // the newest
 }
 
+// responsible finds the first key's owner, its standby, or both.
+func (st *stage) responsible(ctx context.Context, t scenario.Target) ([]*cluster.Node, error) {
+	running := st.cluster.Running()
+	if len(running) == 0 {
+		return nil, errors.New("no node runs, so none owns a key")
+	}
+	key := st.keys.Key(0)
+	at, err := running[0].Locate(ctx, st.keys.Name(key), st.keys.Route(key))
+	if err != nil {
+		return nil, err
+	}
+	owner, err := st.named(at.Owner)
+	if err != nil || t == scenario.OwnerOf {
+		return []*cluster.Node{owner}, err
+	}
+	standby, err := st.standby(ctx, owner, at.Partition)
+	if t == scenario.Standby {
+		return []*cluster.Node{standby}, err
+	}
+	return []*cluster.Node{owner, standby}, err
+}
+
+func (st *stage) standby(ctx context.Context, owner *cluster.Node, partition int) (*cluster.Node, error) {
+	r, err := owner.Ring(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if partition >= len(r.Partitions) {
+		return nil, fmt.Errorf("%s knows no partition %d", owner.Name, partition)
+	}
+	return st.named(r.Partitions[partition].Standby)
+}
+
 // named finds a running node by its name.
 func (st *stage) named(name string) (*cluster.Node, error) {
 	for _, n := range st.cluster.Running() {
@@ -48,24 +82,7 @@ func (st *stage) named(name string) (*cluster.Node, error) {
 			return n, nil
 		}
 	}
-	return nil, fmt.Errorf("the first key's owner is said to be %q, which does not run", name)
-}
-
-func (st *stage) responsible(ctx context.Context, t scenario.Target) ([]*cluster.Node, error) {
-	if t != scenario.OwnerOf {
-		return nil, fmt.Errorf("the target %q is not known here", t)
-	}
-	running := st.cluster.Running()
-	if len(running) == 0 {
-		return nil, fmt.Errorf("no node runs, so none owns a key")
-	}
-	key := st.keys.Key(0)
-	name, err := running[0].Owner(ctx, st.keys.Name(key), st.keys.Route(key))
-	if err != nil {
-		return nil, err
-	}
-	n, err := st.named(name)
-	return []*cluster.Node{n}, err
+	return nil, stuck{fmt.Errorf("the first key's partition is said to be with %q, which does not run", name)}
 }
 
 // sample bounds for how many keys the owner is looked up.
@@ -82,11 +99,11 @@ func (st *stage) owned(ctx context.Context, doomed []*cluster.Node) (map[string]
 	keys := st.keys.Current()
 	st.rand.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
 	for _, key := range keys[:min(len(keys), sample)] {
-		name, err := survivors[0].Owner(ctx, st.keys.Name(key), st.keys.Route(key))
+		at, err := survivors[0].Locate(ctx, st.keys.Name(key), st.keys.Route(key))
 		if err != nil {
 			return nil, err
 		}
-		owned[name] = append(owned[name], key)
+		owned[at.Owner] = append(owned[at.Owner], key)
 	}
 	return owned, nil
 }
