@@ -44,7 +44,6 @@ type Ring struct {
 	Phases      map[string]int `json:"phases"`
 	Incoming    int            `json:"incoming"`
 	Outgoing    int            `json:"outgoing"`
-	Unguarded   int            `json:"unguarded"`
 	Partitions  []Partition    `json:"partitions"`
 }
 

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"math"
+	"slices"
 
 	"github.com/ringlimit/ringlimit/chaos/history"
 )
@@ -24,6 +25,31 @@ func absences(events []history.Event) absence {
 		}
 	}
 	return away
+}
+
+// stretches of time, in no order.
+type stretches []stretch
+
+// pauses are the times during which any process was stopped.
+func pauses(events []history.Event) (all stretches) {
+	since := map[int]int64{}
+	for _, e := range events {
+		switch e.Kind {
+		case history.Paused:
+			since[e.Node] = e.At
+		case history.Resumed:
+			all = append(all, stretch{since[e.Node], e.At})
+			delete(since, e.Node)
+		}
+	}
+	for _, from := range since {
+		all = append(all, stretch{from, math.MaxInt64})
+	}
+	return all
+}
+
+func (s stretches) at(t int64) bool {
+	return slices.ContainsFunc(s, func(s stretch) bool { return s.from <= t && t <= s.to })
 }
 
 func (a absence) begin(node int, at int64) {

@@ -95,17 +95,18 @@ func (c *Case) classLines(class *scenario.Class, s *sums) []Line {
 	return append(lines, bound(fmt.Sprintf("%s: refused below the limit, a key", class.Name), 0, s.short, "%d keys", s.below))
 }
 
-// thawed judges what a paused process charged when it woke. A charge that
-// nobody was told of shows as a key that was refused early, by more than the
-// checks that were under way when it stopped.
+// thawed judges what a paused process charged when it woke. A charge that nobody
+// was told of shows as a key that was refused early. What was asked while no
+// process was stopped may have been charged and its answer lost, as ever; what is
+// missing beyond that was asked during a pause, and charged after it.
 func (c *Case) thawed(t *tally, events []history.Event) Line {
-	missing, keys := c.untold(t), int64(0)
+	missing, keys, total := c.untold(t), int64(0), int64(0)
+	stops := pauses(events)
 	for r := range c.History.Records() {
-		if missing[r.Key] > 0 && !r.ByOwner() && underWay(r, events) {
+		if missing[r.Key] > 0 && !r.ByOwner() && !stops.at(r.Call) {
 			missing[r.Key] -= int64(r.Cost)
 		}
 	}
-	total := int64(0)
 	for _, m := range missing {
 		if m > 0 {
 			keys++
@@ -129,14 +130,4 @@ func (c *Case) untold(t *tally) map[uint32]int64 {
 		}
 	}
 	return missing
-}
-
-// underWay says that the check was on its way when a process stopped.
-func underWay(r *history.Record, events []history.Event) bool {
-	for _, e := range events {
-		if e.Kind == history.Paused && r.Call <= e.At && e.At <= r.Return {
-			return true
-		}
-	}
-	return false
 }

@@ -158,6 +158,7 @@ func TestThawed(t *testing.T) {
 	}{
 		{"all told", 10, 0, 0},
 		{"one under way when it stopped", 9, 1, 0},
+		{"one too many, though one was under way", 8, 1, 1},
 		{"one that was charged on waking", 9, 0, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -178,19 +179,36 @@ func TestThawed(t *testing.T) {
 }
 
 func TestDark(t *testing.T) {
-	c := newCase(class("fixed_window", 10))
-	c.Bounds.Dark = 100 * time.Millisecond
-	c.History.Mark(history.Event{At: 1000 * ms, Kind: history.Killed, Node: 1, Keys: []uint32{4}})
-	add := func(key uint32, node uint16, from, to int64, source history.Source) {
-		c.History.Add(history.Record{Key: key, Node: node, Call: from * ms, Return: to * ms, Cost: 1, Source: source})
+	type check struct {
+		key      uint32
+		node     uint16
+		from, to int64 // ms; the kill is at 1000
+		source   history.Source
 	}
-	add(4, 0, 1010, 1060, history.Fallback) // dark until here
-	add(4, 0, 1070, 1075, history.Owner)
-	add(5, 0, 1900, 1950, history.Fallback) // another's key
-	add(4, 1, 1900, 1950, history.None)     // asked the dead
-	expect(t, find(t, Judge(c), "SIGKILL, longest"), 60, false)
-	add(4, 0, 1100, 1201, history.Owner) // waited 101 ms for its answer
-	expect(t, find(t, Judge(c), "SIGKILL, longest"), 101, true)
+	for _, tt := range []struct {
+		name   string
+		checks []check
+		want   float64
+	}{
+		{"light at once", []check{{4, 0, 1001, 1002, history.Owner}}, 0},
+		{"a fallback", []check{{4, 0, 1010, 1060, history.Fallback}, {4, 0, 1070, 1075, history.Owner}}, 60},
+		{"under way, and answered late", []check{{4, 0, 990, 1101, history.Owner}}, 101},
+		{"waited for in the dark", []check{{4, 0, 1010, 1060, history.Fallback}, {4, 0, 1050, 1090, history.Owner}}, 90},
+		{"one after the other", []check{{4, 0, 1010, 1060, history.Fallback}, {4, 0, 1900, 1950, history.Fallback}}, 950},
+		{"much later, for another reason", []check{{4, 0, 1010, 1060, history.Fallback}, {4, 0, 2500, 2550, history.Fallback}}, 60},
+		{"another's key", []check{{5, 0, 1010, 1060, history.Fallback}}, 0},
+		{"asked the dead", []check{{4, 1, 1010, 1060, history.None}}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := newCase(class("fixed_window", 10))
+			c.Bounds.Dark = 100 * time.Millisecond
+			c.History.Mark(history.Event{At: 1000 * ms, Kind: history.Killed, Node: 1, Keys: []uint32{4}})
+			for _, x := range tt.checks {
+				c.History.Add(history.Record{Key: x.key, Node: x.node, Call: x.from * ms, Return: x.to * ms, Cost: 1, Source: x.source})
+			}
+			expect(t, find(t, Judge(c), "SIGKILL, longest"), tt.want, tt.want > 100)
+		})
+	}
 }
 
 func TestLives(t *testing.T) {

@@ -2,7 +2,6 @@ package judge
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/ringlimit/ringlimit/chaos/history"
@@ -66,46 +65,4 @@ func (l *life) exit(e history.Event) {
 			l.failed++
 		}
 	}
-}
-
-// after is how long after a SIGKILL its consequences are looked for.
-const after = int64(10 * time.Second)
-
-// dark measures, for each owner that was killed, how long its keys went without
-// an owner's verdict when asked for elsewhere: until the last answer that was
-// none, or as long as an answer was waited for.
-func (c *Case) dark(events []history.Event, away absence) []Line {
-	var each []int64
-	for _, e := range events {
-		if e.Kind == history.Killed && len(e.Keys) > 0 {
-			each = append(each, c.darkAfter(&e, away))
-		}
-	}
-	if len(each) == 0 {
-		return nil
-	}
-	slices.Sort(each)
-	note := fmt.Sprintf("over %d kills", len(each))
-	return []Line{
-		span("without an owner's verdict after SIGKILL, median", 0, time.Duration(each[len(each)/2]), note),
-		span("without an owner's verdict after SIGKILL, longest", c.Bounds.Dark, time.Duration(each[len(each)-1]), note),
-	}
-}
-
-func (c *Case) darkAfter(e *history.Event, away absence) (longest int64) {
-	keys := make(map[uint32]bool, len(e.Keys))
-	for _, k := range e.Keys {
-		keys[k] = true
-	}
-	for r := range c.History.Records() {
-		if !keys[r.Key] || r.Return < e.At || r.Call > e.At+after || away.during(r) {
-			continue
-		}
-		if r.ByOwner() {
-			longest = max(longest, r.Return-max(r.Call, e.At))
-		} else {
-			longest = max(longest, r.Return-e.At)
-		}
-	}
-	return longest
 }
