@@ -18,9 +18,7 @@ import (
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		if b, err := binary(); err == nil {
-			os.RemoveAll(filepath.Dir(b))
-		}
+		os.RemoveAll(built)
 		os.Exit(code)
 	}))
 }
@@ -91,13 +89,16 @@ steps:
 bounds: {extra: 0, unanswered: any}
 `
 
+// built is the folder of binary, once there is one.
+var built string
+
 // binary is the program under test, built once for all tests.
 var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "chaos-test-")
-	if err != nil {
+	var err error
+	if built, err = os.MkdirTemp("", "chaos-test-"); err != nil {
 		return "", err
 	}
-	return builder.Build(context.Background(), dir, "")
+	return builder.Build(context.Background(), built, "")
 })
 
 func program(t *testing.T) string {
