@@ -15,11 +15,13 @@ import (
 
 // A Case is what is judged.
 type Case struct {
-	Keys    *keyspace.Space
-	History *history.History // nothing adds to it any more
-	Bounds  scenario.Bounds
-	Moved   time.Duration // by which a reset moved, at most; see scenario.Resets
-	Stalled time.Duration // for which the harness itself stood still, at most
+	Keys     *keyspace.Space
+	History  *history.History // nothing adds to it any more
+	Bounds   scenario.Bounds
+	Moved    time.Duration // by which a reset moved, at most; see scenario.Resets
+	Homeless int64         // checks that were not made because no node was ready
+	Withheld int64         // … because too many were under way
+	Stalled  time.Duration // for which the harness itself stood still, at most
 }
 
 // Line is one line of the verdict: a bound, or a figure that nobody bounded.
@@ -93,6 +95,14 @@ func (c *Case) answers(t *tally) []Line {
 		lines = append(lines, figure("checks without an owner's verdict", t.unanswered, note))
 	} else {
 		lines = append(lines, bound("checks without an owner's verdict", c.Bounds.Unanswered.Of(t.checks), t.unanswered, "%s", note))
+	}
+	if c.Bounds.Homeless.Unbounded {
+		lines = append(lines, figure("checks that found no node ready", c.Homeless, ""))
+	} else {
+		lines = append(lines, bound("checks that found no node ready", c.Bounds.Homeless.Of(t.checks), c.Homeless, ""))
+	}
+	if c.Withheld > 0 {
+		lines = append(lines, figure("checks that were not made: too many were under way", c.Withheld, ""))
 	}
 	if t.excused > 0 {
 		lines = append(lines, figure("checks that asked a node which was killed or stopped", t.excused, ""))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ringlimit/ringlimit/chaos/history"
@@ -16,6 +17,8 @@ type Clients struct {
 	History  *history.History
 	Doors    func() []Door // that are ready now
 	Patience time.Duration // after which an answer is not waited for any more
+
+	homeless atomic.Int64
 
 	mu   sync.Mutex
 	rand *rand.Rand
@@ -90,6 +93,9 @@ func (c *Clients) note(err error) {
 	c.last = err.Error()
 }
 
+// Homeless counts the checks that were not made because no node was ready.
+func (c *Clients) Homeless() int64 { return c.homeless.Load() }
+
 // Check asks once for a key.
 func (c *Clients) Check(ctx context.Context, key uint32) {
 	var got answer
@@ -98,6 +104,9 @@ func (c *Clients) Check(ctx context.Context, key uint32) {
 		got, err = d.check(ctx, c.ask(key))
 		return err
 	})
+	if !ok {
+		c.homeless.Add(1)
+	}
 	if ok && ctx.Err() == nil {
 		c.History.Add(record(key, node, fault, &got, began, c.History.Now()))
 	}

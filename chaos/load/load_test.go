@@ -192,6 +192,9 @@ func TestNobodyReady(t *testing.T) {
 	if got := records(c); len(got) != 0 {
 		t.Errorf("records are %+v: without a door nothing is asked", got)
 	}
+	if n := c.Homeless(); n != 1 {
+		t.Errorf("%d checks found nobody ready, want 1", n)
+	}
 }
 
 func TestResetsTakeNothing(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -143,26 +144,42 @@ func firstError(steps ...func() error) error {
 // Cut harms what arrives at one group of nodes from another. Cuts add up until
 // Heal.
 func (n *Net) Cut(c *scenario.Cut) error {
-	if err := n.refuse(c, c.From, c.To); err != nil || !c.Both {
-		return err
-	}
-	return n.refuse(c, c.To, c.From)
-}
-
-func (n *Net) refuse(c *scenario.Cut, from, to []int) error {
-	for _, t := range to {
-		if t >= len(n.homes) {
-			return fmt.Errorf("there is no node %d to cut off", t)
+	for to, h := range n.homes {
+		froms := senders(c, to)
+		if len(froms) == 0 {
+			continue
 		}
-		script := "table ip chaos {\n chain input {\n  type filter hook input priority 0;\n"
-		for _, f := range from {
-			script += rules(c, f)
+		var script strings.Builder
+		script.WriteString("table ip chaos {\n chain input {\n  type filter hook input priority 0;\n")
+		for _, from := range froms {
+			script.WriteString(rules(c, from))
 		}
-		if err := n.homes[t].run(script+" }\n}\n", "nft", "-f", "-"); err != nil {
+		script.WriteString(" }\n}\n")
+		if err := h.run(script.String(), "nft", "-f", "-"); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// senders lists whose packets a node is to lose: each once, or the losses of
+// groups that overlap would add up, and never itself.
+func senders(c *scenario.Cut, to int) (all []int) {
+	add := func(from, group []int) {
+		if !slices.Contains(group, to) {
+			return
+		}
+		for _, f := range from {
+			if f != to && !slices.Contains(all, f) {
+				all = append(all, f)
+			}
+		}
+	}
+	add(c.From, c.To)
+	if c.Both {
+		add(c.To, c.From)
+	}
+	return all
 }
 
 // rules are what happens to packets from a node, one rule a line.

@@ -31,6 +31,23 @@ func TestRules(t *testing.T) {
 	}
 }
 
+func TestSenders(t *testing.T) {
+	for _, tt := range []struct {
+		cut  scenario.Cut
+		to   int
+		want string
+	}{
+		{scenario.Cut{From: []int{0, 1}, To: []int{2, 3}}, 2, "[0 1]"},
+		{scenario.Cut{From: []int{0, 1}, To: []int{2, 3}}, 0, "[]"},
+		{scenario.Cut{From: []int{0, 1}, To: []int{2, 3}, Both: true}, 0, "[2 3]"},
+		{scenario.Cut{From: []int{0, 1, 2}, To: []int{0, 1, 2}, Both: true}, 1, "[0 2]"},
+	} {
+		if got := fmt.Sprint(senders(&tt.cut, tt.to)); got != tt.want {
+			t.Errorf("%+v: node %d loses from %s, want %s", tt.cut, tt.to, got, tt.want)
+		}
+	}
+}
+
 // Two nodes reach each other until they are cut, one way or both, and again
 // when that is healed.
 func TestCut(t *testing.T) {

@@ -93,7 +93,8 @@ func Play(ctx context.Context, s *scenario.Scenario, opts Options) (*Outcome, er
 	}
 	o.Took = time.Since(began)
 	o.Lines = judge.Judge(&judge.Case{
-		Keys: st.keys, History: st.history, Bounds: s.Bounds, Moved: st.moved, Stalled: st.load.Stalled(),
+		Keys: st.keys, History: st.history, Bounds: s.Bounds, Moved: st.moved,
+		Homeless: st.clients.Homeless(), Withheld: st.load.Withheld(), Stalled: st.load.Stalled(),
 	})
 	return o, nil
 }

@@ -145,6 +145,7 @@ func (c *compiler) bounds(b *bounds) Bounds {
 		Extra:      c.share("$.bounds.extra", b.Extra),
 		Slack:      c.number("$.bounds.slack", b.Slack, 0, maxTimes),
 		Unanswered: c.share("$.bounds.unanswered", b.Unanswered),
+		Homeless:   c.share("$.bounds.homeless", b.Homeless),
 		Dark:       c.optional("$.bounds.dark", b.Dark),
 		Exit:       c.optional("$.bounds.exit", b.Exit),
 		Resets:     c.optional("$.bounds.resets", b.Resets),

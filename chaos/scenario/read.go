@@ -112,6 +112,7 @@ type (
 		Extra      string `yaml:"extra"`
 		Slack      int    `yaml:"slack"`
 		Unanswered string `yaml:"unanswered"`
+		Homeless   string `yaml:"homeless"`
 		Dark       string `yaml:"dark"`
 		Exit       string `yaml:"exit"`
 		Resets     string `yaml:"resets"`

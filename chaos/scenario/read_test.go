@@ -43,7 +43,7 @@ steps:
   - attack: {kind: slow_headers, nodes: all, connections: 900, for: 5s}
   - random: {for: 30m, pause: 2s, kinds: [kill, cut]}
   - repeat: {times: 20, steps: [{wait: 1s}]}
-bounds: {extra: 1%, slack: 2, unanswered: any, dark: 1s, exit: 2s, resets: 3s, ready: 4s, thawed: true, growth: 20%}
+bounds: {extra: 1%, slack: 2, unanswered: any, homeless: 5%, dark: 1s, exit: 2s, resets: 3s, ready: 4s, thawed: true, growth: 20%}
 `
 
 func TestRead(t *testing.T) {
@@ -61,7 +61,7 @@ func TestRead(t *testing.T) {
 	if len(s.Counts) != 2 || s.Counts[1] != bucket {
 		t.Errorf("counters are %+v", s.Counts)
 	}
-	bounds := Bounds{Share{Percent: 1}, 2, Share{Unbounded: true}, time.Second, 2 * time.Second, 3 * time.Second, 4 * time.Second, true, Share{Percent: 20}}
+	bounds := Bounds{Share{Percent: 1}, 2, Share{Unbounded: true}, Share{Percent: 5}, time.Second, 2 * time.Second, 3 * time.Second, 4 * time.Second, true, Share{Percent: 20}}
 	if s.Bounds != bounds {
 		t.Errorf("bounds are %+v", s.Bounds)
 	}

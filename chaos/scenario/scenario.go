@@ -231,6 +231,7 @@ type Bounds struct {
 	Extra      Share         // admissions by owners beyond A, for one key, of its limit
 	Slack      int           // … plus the rule's U so many times: crashes
 	Unanswered Share         // checks without an owner's verdict, of all
+	Homeless   Share         // checks that found no node ready, of all
 	Dark       time.Duration // after a SIGKILL, for the dead node's keys
 	Exit       time.Duration // from SIGTERM to exit code 0
 	Resets     time.Duration // by which a reset may move
