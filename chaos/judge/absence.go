@@ -3,6 +3,7 @@ package judge
 import (
 	"math"
 	"slices"
+	"time"
 
 	"github.com/ringlimit/ringlimit/chaos/history"
 )
@@ -27,10 +28,16 @@ func absences(events []history.Event) absence {
 	return away
 }
 
+// fence is how long a process may be stopped without noticing: it looks for a gap
+// of a second, every 100 ms, and what it finds after a shorter one is merely
+// late.
+const fence = int64(1500 * time.Millisecond)
+
 // stretches of time, in no order.
 type stretches []stretch
 
-// pauses are the times during which any process was stopped.
+// pauses are the times during which any process was stopped for longer than the
+// fence.
 func pauses(events []history.Event) (all stretches) {
 	since := map[int]int64{}
 	for _, e := range events {
@@ -38,7 +45,9 @@ func pauses(events []history.Event) (all stretches) {
 		case history.Paused:
 			since[e.Node] = e.At
 		case history.Resumed:
-			all = append(all, stretch{since[e.Node], e.At})
+			if s := (stretch{since[e.Node], e.At}); s.to-s.from > fence {
+				all = append(all, s)
+			}
 			delete(since, e.Node)
 		}
 	}

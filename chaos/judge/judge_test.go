@@ -154,12 +154,14 @@ func TestThawed(t *testing.T) {
 		name     string
 		admitted int
 		underWay int
+		resumed  int64 // ms; it is stopped at 1000
 		charged  float64
 	}{
-		{"all told", 10, 0, 0},
-		{"one under way when it stopped", 9, 1, 0},
-		{"one too many, though one was under way", 8, 1, 1},
-		{"one that was charged on waking", 9, 0, 1},
+		{"all told", 10, 0, 8000, 0},
+		{"one under way when it stopped", 9, 1, 8000, 0},
+		{"one too many, though one was under way", 8, 1, 8000, 1},
+		{"one that was charged on waking", 9, 0, 8000, 1},
+		{"one that was charged late", 9, 0, 2000, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newCase(class("fixed_window", 10))
@@ -167,6 +169,7 @@ func TestThawed(t *testing.T) {
 			c.Bounds.Unanswered.Unbounded = true
 			c.admit(0, tt.admitted)
 			c.History.Mark(history.Event{At: 1000 * ms, Kind: history.Paused, Node: 1})
+			c.History.Mark(history.Event{At: tt.resumed * ms, Kind: history.Resumed, Node: 1})
 			for range tt.underWay {
 				c.History.Add(history.Record{Key: 0, Cost: 1, Call: 999 * ms, Return: 1001 * ms, Source: history.Fallback})
 			}
