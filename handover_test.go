@@ -316,11 +316,14 @@ func TestCutOffNodeIsFenced(t *testing.T) {
 		time.Sleep(time.Second)
 		m.isolate(2)
 		time.Sleep(1500 * time.Millisecond)
-		if !nodes[2].driver.Stats().Fenced || nodes[2].Ready() == nil {
+		if !nodes[2].driver.Stats().Fenced {
 			t.Error("decides on, cut off from everybody")
 		}
+		if err := nodes[2].Ready(); err != nil {
+			t.Errorf("not ready (%v), as all would be in a network that is down", err)
+		}
 		m.heal(2)
-		for deadline := time.Now().Add(2 * time.Minute); nodes[2].Ready() != nil; time.Sleep(100 * time.Millisecond) {
+		for deadline := time.Now().Add(2 * time.Minute); !decides(nodes[2]); time.Sleep(100 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatal("does not serve again")
 			}
@@ -330,6 +333,11 @@ func TestCutOffNodeIsFenced(t *testing.T) {
 		time.Sleep(time.Second)
 		expectUsedUp(t, nodes)
 	})
+}
+
+func decides(n *Node) bool {
+	s := n.driver.Stats()
+	return !s.Fenced && s.Acquiring == 0
 }
 
 // Long enough for each side to bury the other. Then they find each other again,

@@ -52,6 +52,7 @@ type Node struct {
 
 	superseded chan struct{} // closed when a later process runs under the node's name
 	supersede  sync.Once
+	joined     atomic.Bool // the node has served, and held what it owned
 	leaving    atomic.Bool // Drain or Leave has begun
 	gone       atomic.Bool // nothing is answered any more
 
@@ -79,8 +80,9 @@ func (n *Node) PeerAddr() string { return n.cfg.advertised(n.peer.Addr()) }
 // GossipAddr is what another node gives as Join.
 func (n *Node) GossipAddr() string { return n.gossip.Addr() }
 
-// Ready is nil while the node serves and holds the counters that it owns, else
-// says why it does not.
+// Ready is nil once the node serves and has taken over the counters that it owns,
+// until it drains. It depends on no other node: one that has lost the others, or
+// that is just taking over more, answers too, if need be by on_failure.
 func (n *Node) Ready() error {
 	select {
 	case <-n.superseded:
@@ -90,7 +92,7 @@ func (n *Node) Ready() error {
 	switch {
 	case n.leaving.Load():
 		return errors.New("draining")
-	case !n.driver.Serving():
+	case !n.joined.Load():
 		return errors.New("joining")
 	}
 	return nil

@@ -212,6 +212,7 @@ func (n *Node) join(ctx context.Context) error {
 	if err := n.driver.Serve(ctx); err != nil {
 		return err
 	}
+	n.joined.Store(true)
 	select {
 	case <-n.superseded:
 		return &ConfigError{"name", errSuperseded}

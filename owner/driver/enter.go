@@ -48,13 +48,7 @@ func (d *Driver) become(s membership.State) {
 	d.event(func(now int64) { d.core.Become(now, s) })
 }
 
-// Serving says whether this node serves, holds what it owns and may decide.
-func (d *Driver) Serving() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.serving()
-}
-
+// serving says whether this node serves, holds what it owns and may decide.
 func (d *Driver) serving() bool {
 	return d.core.Self().State == membership.Serving && !d.core.Fenced() && d.core.Acquiring() == 0
 }

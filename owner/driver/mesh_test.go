@@ -127,6 +127,12 @@ func (m *mesh) announce(id membership.NodeID, state membership.State, seq uint64
 	m.gossip()
 }
 
+func (n *node) Serving() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.serving()
+}
+
 // gossip shows the members to all of them.
 func (m *mesh) gossip() {
 	m.mu.Lock()

@@ -210,7 +210,7 @@ func (c *Core) Receive(now int64, from membership.NodeID, boot membership.BootID
 		if boot < known.Boot {
 			return // from a run that is over
 		}
-		known.heard = now
+		c.hears(known)
 	}
 	switch m := m.(type) {
 	case *Beat:

@@ -241,6 +241,27 @@ func TestASilentStandbyIsReplaced(t *testing.T) {
 	}
 }
 
+// It is a standby again soon after it has said something.
+func TestAStandbyThatTalksAgainIsTakenBack(t *testing.T) {
+	p, i, first := guarded(t)
+	p.Charge(i, owner.ID{Lo: 1}, 1, 0, "reply")
+	p.Owe(p.now)
+	p.pass(50 * time.Millisecond)
+	if p.Partition(i).Standby == first {
+		t.Fatal("stays the standby")
+	}
+	p.pass(100 * time.Millisecond)
+	p.hear(first, &Views{})
+	p.pass(190 * time.Millisecond)
+	if p.Partition(i).Standby == first {
+		t.Error("is back at once")
+	}
+	p.pass(20 * time.Millisecond)
+	if p.Partition(i).Standby != first {
+		t.Errorf("after it has talked the standby is %q", p.Partition(i).Standby)
+	}
+}
+
 // One that talks has much to do, and is given time, but not for ever.
 func TestABusyStandbyIsNotReplaced(t *testing.T) {
 	p, i, first := guarded(t)

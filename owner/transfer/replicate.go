@@ -200,13 +200,25 @@ func (c *Core) silent(r *replica) bool {
 func (c *Core) replace(p int) {
 	pt := &c.parts[p]
 	if m := c.view.find(pt.replica.to); m != nil && c.now >= m.mute {
-		m.mute = c.now + absence
+		m.mute, m.deaf = c.now+absence, m.heard > pt.replica.heard
 		c.view.heirs, c.moved = nil, true
 	}
 	if pt.phase == owner.Holding {
 		c.appoint(p)
 	} else {
 		c.retire(p)
+	}
+}
+
+// back is how soon one that was silent, and talks again, is a standby again. Not
+// at once: it may come and go, and each time it would be given everything anew.
+const back = 200 * ms
+
+func (c *Core) hears(m *member) {
+	m.heard = c.now
+	if m.mute > c.now+back && !m.deaf {
+		m.mute = c.now + back
+		c.arm(m.mute)
 	}
 }
 

@@ -32,6 +32,7 @@ type member struct {
 	died    int64 // when it died, as far as we can tell
 	refused int64 // its process is gone, until then; see Core.Refused
 	mute    int64 // it is no standby, until then
+	deaf    bool  // though it talked all the while
 	heard   int64 // when its latest message came
 }
 
