@@ -2,7 +2,9 @@ package peerrpc
 
 import (
 	"context"
+	"io"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -160,14 +162,16 @@ type parting struct {
 }
 
 func (s *parting) Checks(stream grpc.BidiStreamingServer[peerpb.Frame, peerpb.Frame]) error {
-	if s.streams.Add(1) > 1 {
-		return stream.SendHeader(welcome())
+	if err := stream.SendHeader(welcome()); err != nil || s.streams.Add(1) > 1 {
+		return err
 	}
 	if err := stream.Send(&peerpb.Frame{Id: farewell}); err != nil {
 		return err
 	}
-	_, err := stream.Recv()
-	return err
+	if _, err := stream.Recv(); err != io.EOF {
+		return err
+	}
+	return nil
 }
 
 // A farewell ends the connection also when there never was a stream of mail: one
@@ -196,14 +200,40 @@ func TestSilenceIsNoRefusal(t *testing.T) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}
-		p, w := witnessed(t, silence)
+		logs, w := &journal{}, &witness{}
+		cfg := poolConfig(silence)
+		cfg.Refused, cfg.Logger = w.refused, logs.logger()
+		p := NewPool(cfg)
 		p.Peer(ownerMember)
 		p.Probe(ownerMember)
 		time.Sleep(10 * time.Second)
 		if ids, _ := w.take(); len(ids) != 0 {
 			t.Errorf("refused: %v", ids)
 		}
+		if told := logs.take(); !strings.Contains(told, errSilent.Error()) {
+			t.Errorf("told %q", told)
+		}
+		p.Close()
 	})
+}
+
+// An attempt is one connection: gRPC makes no other behind it.
+func TestDialerConnectsOnce(t *testing.T) {
+	dials := 0
+	d := dialer{dial: func(context.Context, string) (net.Conn, error) {
+		if dials++; dials == 1 {
+			return nil, errSilent
+		}
+		return nil, nil
+	}}
+	for i, want := range []error{errSilent, nil, errMade, errMade} {
+		if _, err := d.connect(context.Background(), "x"); err != want {
+			t.Errorf("attempt %d: %v", i, err)
+		}
+	}
+	if dials != 2 {
+		t.Errorf("dialled %d times", dials)
+	}
 }
 
 // Whoever asks for a peer with each check does not make it be dialled with each.

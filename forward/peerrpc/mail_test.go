@@ -341,6 +341,26 @@ func TestMailIsNotResent(t *testing.T) {
 	})
 }
 
+// Nor what waited when the stream ended by itself.
+func TestMailIsNotCarriedOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		thaw := make(chan struct{})
+		b := &mailbox{hold: func(transfer.Message) { <-thaw }}
+		p := newMailPair(t, b)
+		posted := p.fill()
+		p.pool.Post(ownerMember, nil) // ends the stream
+		p.beat(posted, posted+1)
+		close(thaw)
+		synctest.Wait()
+		time.Sleep(spacing)
+		p.beat(posted+1, posted+2)
+		synctest.Wait()
+		if got, want := b.take(), append(counted(0, int(posted)), fmt.Sprint(posted+1)); !slices.Equal(got, want) {
+			t.Errorf("%d received, the last %q; want %d", len(got), got[len(got)-1], len(want))
+		}
+	})
+}
+
 // A peer that receives no more does not hold a node up for ever.
 func TestStopIsNotHeldUpByMail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -102,7 +102,7 @@ func TestBadFramesEndTheStream(t *testing.T) {
 		"cut short":     {good[:len(good)-1], codes.InvalidArgument},
 		"garbage":       {bytes.Repeat([]byte{0xff}, 100), codes.InvalidArgument},
 		"absurd length": {append(bytes.Clone(good[:10]), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f), codes.InvalidArgument},
-		"too large":     {make([]byte, maxFrame+1), codes.InvalidArgument},
+		"too large":     {bytes.Repeat(appendRecord(nil, &record{rule: 1, cost: 1, name: make([]byte, maxName)}), maxFrame/maxName+1), codes.InvalidArgument},
 	} {
 		stream := rawStream(t, l.Addr().String(), greeting())
 		if err := stream.Send(&peerpb.Frame{Id: 1, Records: c.records}); err != nil {
