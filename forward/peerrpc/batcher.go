@@ -29,7 +29,8 @@ const (
 // lone check leaves at once, and what arrives while two frames are unanswered
 // shares the next. The reader of an answer leads when checks are left over.
 //
-// One goroutine, the stream's reader, calls start, answer, leave and fail.
+// One goroutine, the stream's reader, calls start, answer, leave and fail; any
+// may call retire.
 type batcher struct {
 	now func() int64
 	// wake is told when the next scan for overdue checks is due, if that is
@@ -44,6 +45,7 @@ type batcher struct {
 	link    link
 	session *session // what frames are sent on; nil unless link is up
 	ending  *session // to be closed once nobody waits for an answer on it
+	retired bool     // the link stays down
 	leading bool     // someone is about to take the first frame of the queue
 	queue   []*frame // not sent; the last one is open
 	flying  [maxUnanswered]*frame
@@ -251,7 +253,9 @@ func (b *batcher) scan() {
 // start lets the checks go out on a stream.
 func (b *batcher) start(s *session) {
 	b.mu.Lock()
-	b.link, b.session, b.oldID = up, s, b.lastID
+	if !b.retired {
+		b.link, b.session, b.oldID = up, s, b.lastID
+	}
 	leads := b.claimLead()
 	b.mu.Unlock()
 	if leads {
@@ -269,6 +273,27 @@ func (b *batcher) leave(s *session) {
 	b.endIfDone()
 }
 
+// retire ends all asking for good, as leave does, and says whether somebody still
+// waits for an answer.
+func (b *batcher) retire() (waits bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.retired = true
+	if b.session != nil {
+		b.ending = b.session
+	}
+	b.link, b.session = down, nil
+	b.dropQueue()
+	b.endIfDone()
+	return b.pending > 0
+}
+
+func (b *batcher) isRetired() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.retired
+}
+
 // endIfDone closes the stream that is to be left once nobody waits on it. b.mu
 // is held: the stream is not being written, for what is written is pending.
 func (b *batcher) endIfDone() {
@@ -284,7 +309,9 @@ func (b *batcher) endIfDone() {
 func (b *batcher) fail(l link) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.link, b.session, b.ending = l, nil, nil
+	if b.link, b.session, b.ending = l, nil, nil; b.retired {
+		b.link = down
+	}
 	broken := answer{err: forward.ErrUnreachable}
 	for i, f := range b.flying {
 		if f != nil {

@@ -36,6 +36,7 @@ type conn struct {
 
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
+	ran    chan struct{} // closed when run has ended
 }
 
 // connect starts to connect, and to keep the connection. The caller owns the
@@ -47,11 +48,12 @@ func connect(peer membership.Member, cfg *PoolConfig) *conn {
 		scans: time.NewTimer(time.Hour),
 		retry: make(chan struct{}, 1),
 		bulk:  newOutbox(), mail: newOutbox(),
+		ran: make(chan struct{}),
 	}
 	c.batch = newBatcher(cfg.Now, func(in time.Duration) { c.scans.Reset(in) })
 	ctx, cancel := context.WithCancel(context.Background())
 	c.cancel = cancel
-	c.wg.Go(func() { c.run(ctx) })
+	c.wg.Go(func() { defer close(c.ran); c.run(ctx) })
 	c.wg.Go(func() { c.expire(ctx) })
 	return c
 }
@@ -60,6 +62,20 @@ func connect(peer membership.Member, cfg *PoolConfig) *conn {
 func (c *conn) close() {
 	c.cancel()
 	c.wg.Wait()
+}
+
+// retire closes the connection once nobody waits for an answer on it: the node may
+// be running, and only be called otherwise by now. Nothing new is asked. After a
+// while, or when ctx ends, it is closed all the same.
+func (c *conn) retire(ctx context.Context) {
+	if c.batch.retire() {
+		cut := context.AfterFunc(ctx, c.cancel)
+		defer cut()
+		patience := time.AfterFunc(farewellTime, c.cancel)
+		defer patience.Stop()
+		<-c.ran
+	}
+	c.close()
 }
 
 // post sends a message, or loses it.
@@ -135,7 +151,7 @@ func (c *conn) run(ctx context.Context) {
 	for between := firstPause; ; {
 		began := time.Now()
 		stood, err := c.attempt(ctx)
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || c.batch.isRetired() {
 			return
 		}
 		if stood {

@@ -97,9 +97,10 @@ func (p *Pool) to(m membership.Member) *conn {
 	return c
 }
 
-// Retain closes the connections to all others than these members: the checks that
-// wait on them fail soon after. It is called once nobody is given them any more:
-// after the router has the ring of that view.
+// Retain closes the connections to all others than these members. What was asked
+// on them is still answered, within two seconds; nothing else is. It does not
+// wait. It is called once nobody is given them any more: after the router has the
+// ring of that view.
 func (p *Pool) Retain(members []membership.Member) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,7 +119,7 @@ func (p *Pool) Retain(members []membership.Member) {
 		}
 	}
 	for _, c := range gone {
-		p.wg.Go(c.close) // it may wait for Refused, and that for the caller
+		p.wg.Go(func() { c.retire(p.ctx) }) // it may wait for Refused, and that for the caller
 	}
 }
 

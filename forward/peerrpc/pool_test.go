@@ -9,7 +9,70 @@ import (
 
 	"github.com/ringlimit/ringlimit/forward"
 	"github.com/ringlimit/ringlimit/membership"
+	"github.com/ringlimit/ringlimit/owner"
 )
+
+// A connection that is not retained answers what was asked on it, and then is
+// closed: a node that has restarted may be the one at its other end.
+func TestRetainLetsChecksFinish(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rule := tokens(t, 1)
+		for _, c := range []struct {
+			comes, ends time.Duration
+			err         error
+		}{
+			{10 * time.Millisecond, 10 * time.Millisecond, nil},
+			{time.Hour, farewellTime, forward.ErrUnreachable}, // nobody waits for ever
+		} {
+			p := newPairWith(t, deferringConfig("owner", &deferring{table: knowing(rule), wait: func(*owner.Call) time.Duration { return c.comes }}))
+			synctest.Wait()
+			start := time.Now()
+			done := make(chan error)
+			go func() {
+				_, err := p.check(rule, "k", 1, time.Minute)
+				done <- err
+			}()
+			synctest.Wait()
+			p.pool.Retain(nil)
+			if _, err := p.check(rule, "k", 1, time.Minute); err != forward.ErrAbsent || time.Since(start) != 0 {
+				t.Errorf("asked afterwards: %v after %v", err, time.Since(start))
+			}
+			if err := <-done; err != c.err || time.Since(start) != c.ends {
+				t.Errorf("asked before: %v after %v", err, time.Since(start))
+			}
+			p.pool.wg.Wait() // nothing is left of it
+			if time.Since(start) != c.ends {
+				t.Errorf("closed after %v", time.Since(start))
+			}
+		}
+	})
+}
+
+// Closing the pool does not wait for what is under way.
+func TestCloseCutsRetiredConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rule := tokens(t, 1)
+		p := newPairWith(t, deferringConfig("owner", &deferring{table: knowing(rule), wait: func(*owner.Call) time.Duration { return time.Hour }}))
+		synctest.Wait()
+		start, done := time.Now(), make(chan error)
+		for range 2 {
+			go func() {
+				_, err := p.pool.Peer(ownerMember).Check(context.Background(), callOf(rule, "k", 1), within(time.Minute))
+				done <- err
+			}()
+			synctest.Wait()
+			if p.pool.conns["owner"] == p.peer {
+				p.pool.Retain(nil)
+			}
+		}
+		p.pool.Close()
+		for range 2 {
+			if err := <-done; err != forward.ErrUnreachable || time.Since(start) != 0 {
+				t.Errorf("%v after %v", err, time.Since(start))
+			}
+		}
+	})
+}
 
 func TestPoolKeepsReplacesAndDropsPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
