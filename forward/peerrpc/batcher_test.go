@@ -314,6 +314,27 @@ func TestLeave(t *testing.T) {
 	}
 }
 
+// What is retired asks nothing any more, whatever becomes of its streams.
+func TestRetire(t *testing.T) {
+	for what, then := range map[string]func(b *batch){
+		"":                 func(*batch) {},
+		"a stream stands":  func(b *batch) { b.start(&session{stream: &wire{}}) },
+		"a stream breaks":  func(b *batch) { b.fail(connecting) },
+		"a farewell comes": func(b *batch) { b.leave(&session{stream: &wire{}}) },
+	} {
+		b := newTestBatch()
+		w := b.put(t, 1, 100)
+		waits := b.retire()
+		if a, ok := has(w); waits || !ok || a.err != forward.ErrAbsent {
+			t.Errorf("not sent: %+v, %v; somebody waits: %v", a, ok, waits)
+		}
+		then(b)
+		if _, err := b.add(&record{cost: 1, name: []byte("k")}, b.waiters.get(100)); err != forward.ErrAbsent {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
 // Answers that fit no question end the stream.
 func TestAnswersToNothing(t *testing.T) {
 	for what, reply := range map[string]*peerpb.Frame{
