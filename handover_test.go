@@ -349,7 +349,7 @@ func TestPartitionHeals(t *testing.T) {
 		time.Sleep(time.Second)
 		m.isolate(2)
 		time.Sleep(35 * time.Second) // after 30 memberlist forgets
-		for i := range manyKeys { // each side uses up what it has
+		for i := range manyKeys {    // each side uses up what it has
 			for _, n := range nodes {
 				for check(t, n, Request{Key: keyed(i).Key, Tier: keyed(i).Tier, Cost: 10}).Allowed {
 				}
