@@ -8,9 +8,11 @@ import (
 )
 
 const (
-	askAgain    = 20 * ms  // without an answer, or after "busy"
-	deadBudget  = 100 * ms // for those declared dead, since they were last heard
-	pullsAtOnce = 4        // partitions that one node sends us at a time
+	askAgain   = 20 * ms  // without an answer, or after "busy"
+	deadBudget = 100 * ms // for those declared dead, since they were last heard
+	// pullsAtOnce is how many partitions one node sends us at a time. Nobody decides
+	// for one that is being sent; with more of them each takes longer.
+	pullsAtOnce = 2
 )
 
 // round is one attempt to collect a partition's counters from everybody.
@@ -177,9 +179,12 @@ func (c *Core) advanceSource(p int, r *round, s *source) {
 
 // ready says that a source may be pulled. A holder decides until it is, so we
 // leave it in peace while another has not even answered: that may be a dead one,
-// for whom we wait for seconds.
+// for whom we wait for seconds. And while there are copies to come: nobody decides
+// from when the holder is pulled until all is here.
 func (r *round) ready(s *source) bool {
-	return s.status != Held || !slices.ContainsFunc(r.sources, func(o source) bool { return o.step == asking })
+	return s.status != Held || !slices.ContainsFunc(r.sources, func(o source) bool {
+		return o.step == asking || o.status == Copied && o.step != done
+	})
 }
 
 // over says that no more will come from a source: its process refuses
@@ -253,6 +258,9 @@ func (c *Core) takePart(part *Part, s *source) {
 		s.step, s.status = done, Denied
 	case !part.Pulled:
 		s.step, s.status = queued, part.Status
+		if c.parts[part.Partition].wanted {
+			c.do(Wake{part.Partition}) // a holder decides on: what came before we knew of it can go there
+		}
 	default:
 		c.takeChunk(part, s)
 	}

@@ -77,7 +77,7 @@ func (c *Core) appoint(p int) {
 	if m := c.view.find(to); m != nil {
 		boot = m.Boot
 	}
-	if r := &c.parts[p].replica; r.to == to && r.boot == boot {
+	if r := &c.parts[p].replica; r.to == to && r.boot == boot || c.passing(p) {
 		return
 	}
 	c.retire(p)
@@ -102,6 +102,13 @@ func (c *Core) retire(p int) {
 	}
 	*r = replica{chased: r.chased, seed: seed{queued: r.seed.queued}}
 	c.pay(c.accounts[p].close())
+}
+
+// passing says that a partition is to be another's soon, and has a copy until
+// then: its new owner is about to take all counters, and needs no copy of them.
+func (c *Core) passing(p int) bool {
+	owns, m := c.view.owner(p), c.view.find(c.parts[p].replica.to)
+	return owns != "" && owns != c.cfg.Self.ID && m != nil && m.Boot == c.parts[p].replica.boot && !m.gone(c.now) && c.now >= m.mute
 }
 
 func (c *Core) pay(replies []Reply) {
