@@ -306,6 +306,37 @@ func TestRestartAfterCrash(t *testing.T) {
 	})
 }
 
+// A node whose clock was set back between two runs gets in again: the others
+// remember a later run than this one, and tell it.
+func TestRestartWithClockSetBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, set := newMemory(), parseRules(t, handoverRules)
+		cfg := m.config(t, 1, set)
+		cfg.boot = newBootID() + 1<<42 // some 73 minutes ahead
+		nodes := []*Node{start(t, m.config(t, 0, set)), start(t, cfg)}
+		settle(t, nodes...)
+		useUp(t, nodes)
+		time.Sleep(time.Second)
+		m.kill(1)
+		nodes[1].close(t.Context())
+		time.Sleep(20 * time.Second) // and is forgotten by the gossip, not by the other
+		m.revive(1)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		again, err := Start(ctx, m.config(t, 1, set))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again.self.Boot != cfg.boot+1 {
+			t.Errorf("boot %v, want one more than %v", again.self.Boot, cfg.boot)
+		}
+		nodes[1] = again
+		settle(t, nodes...)
+		expectUsedUp(t, nodes)
+		stop(t, nodes...)
+	})
+}
+
 // A node that is cut off stops deciding within about a second, before the others
 // go on without it. When it is back, no counter is younger than it was.
 func TestCutOffNodeIsFenced(t *testing.T) {

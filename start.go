@@ -31,6 +31,18 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	n, err := begin(ctx, cfg, secrets)
+	if later, ok := errors.AsType[*driver.LaterRunError](err); ok {
+		cfg.boot = later.Boot + 1
+		cfg.Logger.Warn("the clock was set back since this node ran last; starting over with a boot id that the others take for later",
+			"known", later.Boot.String(), "boot", cfg.boot.String())
+		return begin(ctx, cfg, secrets)
+	}
+	return n, err
+}
+
+// begin is one attempt to start. It leaves nothing behind when it fails.
+func begin(ctx context.Context, cfg Config, secrets keys) (*Node, error) {
 	n, err := newNode(cfg)
 	if err != nil {
 		return nil, err
@@ -240,7 +252,11 @@ func (n *Node) find(ctx context.Context) error {
 		n.cfg.Logger.Warn("no member answered; serving alone and trying on", "error", err)
 		return nil
 	}
-	if n.driver.Enter(joining) != nil && ctx.Err() == nil {
+	err = n.driver.Enter(joining)
+	if _, outdated := errors.AsType[*driver.LaterRunError](err); outdated {
+		return err
+	}
+	if err != nil && ctx.Err() == nil {
 		n.cfg.Logger.Warn("members that only join did not begin to serve; serving before them")
 	}
 	return ctx.Err()

@@ -14,7 +14,30 @@ import (
 // when another serves, or, of those that only join, this one has the lowest boot
 // id. Of a whole cluster that starts at once, one begins and the others take over
 // from it.
-func (d *Driver) Enter(ctx context.Context) error { return d.until(ctx, d.mayServe) }
+// The error is that of ctx or a *LaterRunError.
+func (d *Driver) Enter(ctx context.Context) error { return d.begin(ctx, d.mayServe) }
+
+// LaterRunError says that the others remember a run of this node with a higher
+// boot id, and that it has ended: they do not listen to this one.
+type LaterRunError struct{ Boot membership.BootID }
+
+func (e *LaterRunError) Error() string {
+	return fmt.Sprintf("the others remember a run of this node with boot id %v, which is later than this one's: was the clock set back? Start with a higher boot id", e.Boot)
+}
+
+// begin is until, for a run that may be outdated. One that is superseded is so by
+// a process that lives, and must not take the name back.
+func (d *Driver) begin(ctx context.Context, reached func() bool) error {
+	var outdated error
+	err := d.until(ctx, func() bool {
+		if later := d.core.Later(); later != 0 && !d.superseded {
+			outdated = &LaterRunError{later}
+			return true
+		}
+		return reached()
+	})
+	return cmp.Or(err, outdated)
+}
 
 func (d *Driver) mayServe() bool {
 	others, first := false, true
@@ -39,9 +62,10 @@ func (d *Driver) precedes(r transfer.Record) bool {
 }
 
 // Serve lets this node own partitions, and returns when it holds those it owns.
+// The error is that of ctx or a *LaterRunError.
 func (d *Driver) Serve(ctx context.Context) error {
 	d.become(membership.Serving)
-	return d.until(ctx, func() bool { return d.superseded || d.serving() })
+	return d.begin(ctx, func() bool { return d.superseded || d.serving() })
 }
 
 func (d *Driver) become(s membership.State) {

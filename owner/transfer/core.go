@@ -29,8 +29,9 @@ type Core struct {
 	parts []partition
 	fence fence
 	flaps flapping
-	moved bool // the records changed since the last review
-	came  bool // and somebody came who must be asked
+	moved bool              // the records changed since the last review
+	came  bool              // and somebody came who must be asked
+	later membership.BootID // see Later
 
 	// What the event wants to be done.
 	actions []Action
@@ -208,7 +209,8 @@ func (c *Core) Receive(now int64, from membership.NodeID, boot membership.BootID
 	c.at(now)
 	if known := c.view.find(from); known != nil {
 		if boot < known.Boot {
-			return // from a run that is over
+			c.outdated(from, m)
+			return
 		}
 		c.hears(known)
 	}

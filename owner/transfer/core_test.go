@@ -510,3 +510,35 @@ func TestUnusableCountersAreComplainedOf(t *testing.T) {
 		t.Errorf("no complaint in %+v", p.wants)
 	}
 }
+
+// A run with a lower boot id than that of the last one is told so, for nobody
+// takes what it says. Who tells us something is not answered: it might not listen
+// to us either, and the two would go on without end.
+func TestARunThatIsOutdatedIsTold(t *testing.T) {
+	dead := record("b", Dead)
+	dead.Boot = 7
+	p := newPeer(t, dead, record("c", membership.Serving))
+	p.hear("b", &Beat{p.now})
+	told := said[*Views](p, "b")
+	if len(told) != 1 || len(said[*BeatBack](p, "b")) != 0 {
+		t.Fatalf("told %d times", len(told))
+	}
+	p.hear("b", told[0])
+	if len(said[*Views](p, "b")) != 0 {
+		t.Error("it answers what needs no answer")
+	}
+	b := New(Config{Self: record("b", membership.Joining), Partitions: partitions, Ring: ringOf, Store: p.table, Chunk: 100}, p.now)
+	if b.Later() != 0 {
+		t.Errorf("knows of run %v", b.Later())
+	}
+	b.Receive(p.now, "a", 1, told[0])
+	if b.Later() != 7 || b.Self().Boot != 1 {
+		t.Errorf("knows of run %v, is %v", b.Later(), b.Self().Boot)
+	}
+	lives := record("b", membership.Serving)
+	lives.Boot = 9
+	b.Learn(p.now, []Record{lives})
+	if b.Later() != 7 {
+		t.Errorf("would take the name from run %v, which lives", b.Later())
+	}
+}

@@ -62,6 +62,9 @@ func (c *Core) learn(records []Record) {
 func (c *Core) contradict(r Record) {
 	self := c.Self()
 	if r.Boot != self.Boot {
+		if r.State == Dead {
+			c.later = max(c.later, r.Boot)
+		}
 		return // a later run under our name: the shell has to stop this one
 	}
 	if r.State == Dead {
@@ -69,6 +72,20 @@ func (c *Core) contradict(r Record) {
 	}
 	self.Seq = r.Seq + 1
 	c.declare(self)
+}
+
+// Later is the latest run under this node's name that the others remember as dead
+// although this one's boot id is lower: a clock was set back between the two. To
+// them this run is over, and they hear nothing that it says. 0 when there is none.
+func (c *Core) Later() membership.BootID { return c.later }
+
+// outdated tells a sender that a later run of its name is known, or it would wait
+// for answers for ever. Not so when it has just told us something: two who are
+// both outdated would go on without end.
+func (c *Core) outdated(from membership.NodeID, m Message) {
+	if _, told := m.(*Views); !told {
+		c.send(from, &Views{Records: c.view.snapshot(c.now)})
+	}
 }
 
 // flapping is how often we were declared dead, and what follows of it.
