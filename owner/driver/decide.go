@@ -31,8 +31,17 @@ type parked struct {
 	i        int
 }
 
+// over says whether the asker has given up.
+func (k *parked) over(now int64) bool {
+	l, here := k.to.(*local)
+	return now >= k.deadline || here && l.left
+}
+
 // local is where a check of this very node waits.
-type local struct{ answer chan owner.Result }
+type local struct {
+	answer chan owner.Result
+	left   bool // its caller has gone, perhaps before the deadline; guarded by mu
+}
 
 // Answer is owner.Late's. There is room for the one answer, also when nobody
 // waits any more.
@@ -42,7 +51,7 @@ func (k *pools) local() *local {
 	if l, ok := k.locals.Get().(*local); ok {
 		return l
 	}
-	return &local{make(chan owner.Result, 1)}
+	return &local{answer: make(chan owner.Result, 1)}
 }
 
 // Rule returns a rule that this node knows, or nil.
@@ -84,8 +93,7 @@ func (d *Driver) promise(c *owner.Call, v *limit.Verdict, l *local) error {
 	return nil
 }
 
-// wait returns the answer that was promised. A caller who leaves leaves the
-// place behind: the answer may still come there.
+// wait returns the answer that was promised.
 func (d *Driver) wait(ctx context.Context, deadline int64, l *local, v *limit.Verdict) error {
 	t := time.NewTimer(time.Duration(deadline - d.cfg.Now()))
 	defer t.Stop()
@@ -95,9 +103,24 @@ func (d *Driver) wait(ctx context.Context, deadline int64, l *local, v *limit.Ve
 		*v = r.Verdict
 		return r.Err
 	case <-t.C:
-		return context.DeadlineExceeded
+		return d.abandon(l, context.DeadlineExceeded, v)
 	case <-ctx.Done():
-		return ctx.Err()
+		return d.abandon(l, ctx.Err(), v)
+	}
+}
+
+// abandon leaves the place behind: an answer may still come there. What is
+// parked is not counted any more, and a wake that was under way is over.
+func (d *Driver) abandon(l *local, why error, v *limit.Verdict) error {
+	d.mu.Lock()
+	l.left = true
+	d.mu.Unlock()
+	select {
+	case r := <-l.answer:
+		*v = r.Verdict
+		return r.Err
+	default:
+		return why
 	}
 }
 
@@ -184,7 +207,7 @@ func (d *Driver) route(k parked, r *owner.Result) (due transfer.Due) {
 func (d *Driver) park(p int, k *parked) bool {
 	if len(d.parked[p]) >= mostParked {
 		now := d.cfg.Now()
-		d.parked[p] = slices.DeleteFunc(d.parked[p], func(k *parked) bool { return now >= k.deadline })
+		d.parked[p] = slices.DeleteFunc(d.parked[p], func(k *parked) bool { return k.over(now) })
 	}
 	if len(d.parked[p]) >= mostParked {
 		return false
@@ -222,7 +245,7 @@ func (d *Driver) wake(p int) {
 	delete(d.parked, p)
 	due, now := transfer.NotDue, d.cfg.Now()
 	for _, k := range waiting {
-		if now >= k.deadline {
+		if k.over(now) {
 			continue
 		}
 		var r owner.Result

@@ -148,6 +148,53 @@ func TestCheckThatGaveUpIsNotCounted(t *testing.T) {
 	})
 }
 
+// A caller who leaves before the deadline is not charged when the partition comes,
+// and is given nothing back.
+func TestCallerWhoLeftIsNotCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMesh(t)
+		defer m.stop()
+		a := m.join("a")
+		const counters = 80
+		r := rule(t, limit.DurabilityAuto, 3)
+		for i := range counters {
+			if _, err := m.take(a, r, i, patience); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m.mute("a", true)
+		b := m.add("b")
+		m.gossip()
+		b.become(membership.Serving)
+		left := map[limit.Mode]int{}
+		for i := range 2 * counters {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			c, now, v := call(r, b.partition, i/2), m.clock.Now(), limit.Verdict{}
+			if i%2 == 1 {
+				c.Mode, c.Cost = limit.Refund, 2 // more than the take: the two do not cancel out
+			}
+			if err := b.Decide(ctx, now, now+int64(time.Minute), c, &v); errors.Is(err, context.DeadlineExceeded) {
+				left[c.Mode]++
+			}
+			cancel()
+		}
+		if left[limit.Take] == 0 || left[limit.Refund] == 0 {
+			t.Fatalf("left: %v", left)
+		}
+		m.mute("a", false)
+		if err := b.until(t.Context(), b.serving); err != nil {
+			t.Fatal(err)
+		}
+		for i := range counters {
+			c, now, v := call(r, b.partition, i), m.clock.Now(), limit.Verdict{}
+			c.Mode = limit.Peek
+			if err := b.Decide(t.Context(), now, now+int64(patience), c, &v); err == nil && v.Remaining != 2 {
+				t.Errorf("counter %d: %d remain, want 2", i, v.Remaining)
+			}
+		}
+	})
+}
+
 // With `sync` a reply waits for the copy, a message there and one back; with a
 // slack it does not.
 func TestReplyWaitsForItsCopy(t *testing.T) {
