@@ -185,10 +185,6 @@ func index(n *entrance) (i int) {
 	return i
 }
 
-// mostUndecided is what may be without a verdict, of some thousand charges: what
-// is under way when a connection is replaced is not sent again.
-const mostUndecided = 10
-
 // demand is what makes the law worth something: counters were used up, and an
 // owner decided, however the cluster changed.
 func (h *history) demand(t *testing.T) {
@@ -210,7 +206,7 @@ func (h *history) demand(t *testing.T) {
 	if admitted < 300 || denied < 300 {
 		t.Error("few counters were used up: the law was not tried")
 	}
-	if undecided > mostUndecided {
+	if undecided > 0 {
 		t.Errorf("%d charges had no verdict of an owner", undecided)
 	}
 }
