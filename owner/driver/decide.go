@@ -3,7 +3,6 @@ package driver
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/ringlimit/ringlimit/limit"
@@ -12,30 +11,10 @@ import (
 	"github.com/ringlimit/ringlimit/owner/transfer"
 )
 
-const (
-	// mostParked is how many checks may wait for one partition. The others are
-	// told to ask again.
-	mostParked = 1024
-	// thawed is how long after the fence has opened no frame of another node
-	// counts. What waited in a socket while this process stood still has been
-	// given up by those who asked; at most two frames a peer have.
-	thawed = int64(20 * time.Millisecond)
-)
-
-// parked is a call that waits until its partition is held.
-type parked struct {
-	call     owner.Call // the name is our own
-	deadline int64
-	to       owner.Late
-	frame    uint64
-	i        int
-}
-
-// over says whether the asker has given up.
-func (k *parked) over(now int64) bool {
-	l, here := k.to.(*local)
-	return now >= k.deadline || here && l.left
-}
+// thawed is how long after the fence has opened no frame of another node
+// counts. What waited in a socket while this process stood still has been
+// given up by those who asked; at most two frames a peer have.
+const thawed = int64(20 * time.Millisecond)
 
 // local is where a check of this very node waits.
 type local struct {
@@ -195,26 +174,12 @@ func (d *Driver) route(k parked, r *owner.Result) (due transfer.Due) {
 	switch {
 	case way == transfer.Decide:
 		return d.again(&k, r)
-	case way == transfer.Wait && d.park(p, &k):
+	case way == transfer.Wait && d.parked.add(d.cfg.Now(), p, &k):
 		*r = owner.Result{Err: owner.ErrLater}
 	default:
 		*r = owner.Result{Err: d.notMine(hint)}
 	}
 	return transfer.NotDue
-}
-
-// park keeps a call until its partition is woken, if there is room. mu is held.
-func (d *Driver) park(p int, k *parked) bool {
-	if len(d.parked[p]) >= mostParked {
-		now := d.cfg.Now()
-		d.parked[p] = slices.DeleteFunc(d.parked[p], func(k *parked) bool { return k.over(now) })
-	}
-	if len(d.parked[p]) >= mostParked {
-		return false
-	}
-	k.call.Counter = slices.Clone(k.call.Counter)
-	d.parked[p] = append(d.parked[p], k)
-	return true
 }
 
 // again decides: the partition was acquired since the table refused. If it is
@@ -241,10 +206,8 @@ func (d *Driver) notMine(hint membership.NodeID) error {
 // wake looks again at the calls that wait for a partition, but for those whose
 // askers have given up. mu is held.
 func (d *Driver) wake(p int) {
-	waiting := d.parked[p]
-	delete(d.parked, p)
 	due, now := transfer.NotDue, d.cfg.Now()
-	for _, k := range waiting {
+	for _, k := range d.parked.take(p) {
 		if k.over(now) {
 			continue
 		}

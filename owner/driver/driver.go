@@ -59,7 +59,7 @@ type Driver struct {
 
 	mu         sync.Mutex
 	rings      rings
-	parked     map[int][]*parked // by partition
+	parked     parking
 	published  *ring.Ring
 	alarm      int64 // when the timer will go off
 	members    membership.View
@@ -77,7 +77,7 @@ func New(cfg Config) *Driver {
 		hurry:  make(chan struct{}, 1),
 		owing:  make(chan struct{}, 1),
 		rings:  rings{params: cfg.Ring, log: cfg.Logger},
-		parked: map[int][]*parked{},
+		parked: parking{queues: map[int]*queue{}},
 		alarm:  math.MaxInt64,
 	}
 	now := cfg.Now()

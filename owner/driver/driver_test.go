@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -463,6 +464,70 @@ func TestParkedChecksAreBounded(t *testing.T) {
 			t.Errorf("when the first have given up %d wait, want %d", n, mostParked)
 		}
 	})
+}
+
+// Checks that nobody waits for any more are not kept until their partition comes.
+func TestOverdueChecksAreDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMesh(t)
+		defer m.stop()
+		m.join("a")
+		m.mute("a", true)
+		b := m.add("b")
+		m.gossip()
+		b.become(membership.Serving)
+		parked := func() (n int) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			for _, q := range b.parked.queues {
+				n += len(q.calls)
+			}
+			return n
+		}
+		r := rule(t, limit.DurabilityAuto, 3)
+		var callers sync.WaitGroup
+		for i := range 200 {
+			callers.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				now, v := m.clock.Now(), limit.Verdict{}
+				deadline := now + int64(patience)
+				if i%2 == 1 {
+					deadline += int64(time.Hour) // the caller leaves before
+				}
+				_ = b.Decide(ctx, now, deadline, call(r, b.partition, i), &v)
+			})
+		}
+		synctest.Wait()
+		if parked() == 0 {
+			t.Fatal("none waits")
+		}
+		callers.Wait()
+		time.Sleep(500 * time.Millisecond)
+		if n := parked(); n > 0 || len(b.parked.queues) > 0 {
+			t.Errorf("%d checks are kept, in %d queues", n, len(b.parked.queues))
+		}
+	})
+}
+
+// A full queue is looked through when one of its checks may be over, and not
+// before.
+func TestFullQueueIsNotSearchedInVain(t *testing.T) {
+	g := parking{queues: map[int]*queue{}}
+	add := func(now, deadline int64) bool { return g.add(now, 1, &parked{deadline: deadline, to: answers{}}) }
+	for i := range int64(mostParked) {
+		add(0, 100+i)
+	}
+	g.queues[1].calls[5].deadline = 0 // found by any search
+	if add(99, 200) {
+		t.Error("searched before the earliest deadline")
+	}
+	if !add(100, 200) || !add(100, 200) {
+		t.Error("no room after it")
+	}
+	if soonest := g.queues[1].soonest; soonest != 101 {
+		t.Errorf("the earliest deadline is %d, want 101", soonest)
+	}
 }
 
 // Members that were declared dead by mistake are told so, until they contradict.
