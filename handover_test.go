@@ -430,6 +430,30 @@ func TestColdStart(t *testing.T) {
 	})
 }
 
+// A node that leaves waits for one that joins, or the counters would go with it.
+func TestLeaveBesideAJoiner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, set := newMemory(), parseRules(t, handoverRules)
+		a := start(t, m.config(t, 0, set))
+		useUp(t, []*Node{a})
+		time.Sleep(time.Second)
+		var b *Node
+		var joining sync.WaitGroup
+		joining.Go(func() { b = start(t, m.config(t, 1, set)) })
+		for len(a.Members()) < 2 {
+			time.Sleep(time.Millisecond)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if err := a.Leave(ctx); err != nil {
+			t.Error(err)
+		}
+		joining.Wait()
+		expectUsedUp(t, []*Node{b})
+		stop(t, b)
+	})
+}
+
 // Who cannot give its counters away says how many were lost, at its deadline.
 func TestLeaveMissesItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

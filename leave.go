@@ -10,9 +10,11 @@ var ErrLeft = errors.New("ringlimit: the node has left its cluster")
 
 // Drain gives every counter of this node to the node that is to own it next, and
 // returns when the others have them, or when there is no other. Until then it
-// goes on deciding, and afterwards it forwards. When ctx ends before that, the
-// error says how many partitions were left: their counters go with this node,
-// but for the copies that others have. To drain again is to go on waiting.
+// goes on deciding, and afterwards it forwards. A member that only joins is waited
+// for, and one that crashed, until gossip has noticed: it might be back. When ctx
+// ends before that, the error says how many partitions were left: their counters
+// go with this node, but for the copies that others have. To drain again is to go
+// on waiting.
 func (n *Node) Drain(ctx context.Context) error {
 	n.leaving.Store(true)
 	if n.gone.Load() {

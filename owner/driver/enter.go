@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/ringlimit/ringlimit/membership"
-	"github.com/ringlimit/ringlimit/owner"
 	"github.com/ringlimit/ringlimit/owner/transfer"
 )
 
@@ -77,9 +76,11 @@ func (d *Driver) serving() bool {
 	return d.core.Self().State == membership.Serving && !d.core.Fenced() && d.core.Acquiring() == 0
 }
 
-// Drain gives all partitions away and returns when the others have them, or when
-// there is nobody who could. When ctx ends before, the error says how many were
-// left.
+// Drain gives all partitions away, and the copies that it keeps, and returns when
+// the others have them, or when there is nobody who could. When ctx ends before,
+// the error says how many were left. Copies whose holders live are waited for as
+// well, since until there are others a crash would lose counters, but they are no
+// error: nothing goes with this node that is not elsewhere.
 func (d *Driver) Drain(ctx context.Context) error {
 	d.become(membership.Draining)
 	err := d.until(ctx, func() bool { return d.superseded || d.core.Drained() })
@@ -88,16 +89,13 @@ func (d *Driver) Drain(ctx context.Context) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return fmt.Errorf("%d partitions were not handed over: %w", d.left(), err)
-}
-
-func (d *Driver) left() (n int) {
-	for p := range d.cfg.Ring.Partitions {
-		if ph := d.core.Phase(p); ph == owner.Holding || ph == owner.Released {
-			n++
-		}
+	switch partitions, copies := d.core.Left(); {
+	case partitions > 0:
+		return fmt.Errorf("%d partitions were not handed over: %w", partitions, err)
+	case copies > 0:
+		return fmt.Errorf("copies of %d partitions, whose holders may be gone, were not handed over: %w", copies, err)
 	}
-	return n
+	return nil
 }
 
 // until waits for a state that events lead to. reached is called under the lock.

@@ -142,15 +142,47 @@ func (c *Core) gave(r Release, to membership.NodeID, boot membership.BootID) boo
 	return pt.phase == owner.Released && pt.given == gift{to, boot, r.Number}
 }
 
-// Drained says that this node has nothing left that another should have.
+// Drained says that this node has nothing left that another should have, or that
+// nobody is left to have it.
 func (c *Core) Drained() bool {
-	if len(c.view.owners) == 0 {
-		return true // nobody is left to have it
+	if c.bereft() {
+		return true
 	}
 	for p := range c.parts {
-		if ph := c.parts[p].phase; ph == owner.Holding || ph == owner.Released || c.parts[p].copied {
+		if c.parts[p].decided() || c.parts[p].copied {
 			return false
 		}
 	}
 	return true
+}
+
+// bereft says that all who could ever own are gone for good, or going. Who joins,
+// or refused a connection a moment ago, may serve yet.
+func (c *Core) bereft() bool {
+	for i := range c.view.members {
+		if m := &c.view.members[i]; m.ID != c.cfg.Self.ID && m.Owner && m.State < membership.Draining {
+			return false
+		}
+	}
+	return true
+}
+
+// Left counts what would go with this node now: the partitions that it has not
+// given away, and those of which it keeps a copy although whoever sent it is not
+// known to live. The copy of a holder who lives is no loss: it makes another.
+func (c *Core) Left() (partitions, copies int) {
+	for p := range c.parts {
+		switch pt := &c.parts[p]; {
+		case pt.decided():
+			partitions++
+		case pt.copied && !c.lives(pt.holder):
+			copies++
+		}
+	}
+	return partitions, copies
+}
+
+func (c *Core) lives(id membership.NodeID) bool {
+	m := c.view.find(id)
+	return m != nil && !m.gone(c.now)
 }

@@ -19,7 +19,7 @@ func (c *Core) replicate(from membership.NodeID, m *Replicate) {
 		}
 		e := Receipt{Partition: k.Partition, Stream: k.Stream, Number: k.Number}
 		if e.Refused = c.parts[k.Partition].decided(); !e.Refused {
-			c.keep(k)
+			c.keep(from, k)
 		}
 		back.Receipts = append(back.Receipts, e)
 	}
@@ -29,8 +29,9 @@ func (c *Core) replicate(from membership.NodeID, m *Replicate) {
 // decided says that the counters here are not anybody's copy.
 func (pt *partition) decided() bool { return pt.phase == owner.Holding || pt.phase == owner.Released }
 
-func (c *Core) keep(k *Copy) {
+func (c *Core) keep(from membership.NodeID, k *Copy) {
 	pt := &c.parts[k.Partition]
+	pt.holder = from
 	if !pt.copied {
 		pt.copied = true
 		if pt.phase == owner.None {

@@ -30,7 +30,7 @@ func TestStatus(t *testing.T) {
 	for other := range partitions {
 		if r.Nodes()[r.Owner(other)] == "b" {
 			p.hear("b", &Replicate{[]Copy{{Partition: other, Stream: 1, Number: 1}}})
-			if got, want := p.Partition(other), (Partition{owner.None, "b", "", "", true, false}); got != want {
+			if got, want := p.Partition(other), (Partition{owner.None, "b", "b", "", true, false}); got != want {
 				t.Errorf("a copy: %+v", got)
 			}
 		}
@@ -134,6 +134,15 @@ func TestDrained(t *testing.T) {
 	if p.Drained() {
 		t.Error("it still has a copy that nobody else has")
 	}
+	if n, copies := p.Left(); n != 0 || copies != 0 {
+		t.Errorf("%d partitions and %d copies would go with it; the copy's holder lives", n, copies)
+	}
+	p.Refused(p.now, "b")
+	p.drain()
+	if n, copies := p.Left(); n != 0 || copies != 1 || p.Drained() {
+		t.Errorf("%d partitions and %d copies would go with it, want the one copy whose holder refuses", n, copies)
+	}
+	p.pass(time.Duration(absence))
 	nudges := said[*Nudge](p, "b")
 	if len(nudges) == 0 {
 		t.Fatal("it does not say that it has a copy")
@@ -155,5 +164,40 @@ func TestTheLastOneIsDrained(t *testing.T) {
 	p.Become(p.now, membership.Draining)
 	if !p.Drained() {
 		t.Error("it waits for nobody")
+	}
+}
+
+// Whoever may yet serve can take what is here: who joins, who is held down, and
+// who refused a connection a moment ago and may have restarted. A forwarder never,
+// nor who leaves as well.
+func TestWhoMayServeIsWaitedFor(t *testing.T) {
+	forwarder := record("f", membership.Serving)
+	forwarder.Owner = false
+	for name, c := range map[string]struct {
+		other   Record
+		refuses bool
+		drained bool
+	}{
+		"joining":   {record("b", membership.Joining), false, false},
+		"serving":   {record("b", membership.Serving), false, false},
+		"refuses":   {record("b", membership.Serving), true, false},
+		"draining":  {record("b", membership.Draining), false, true},
+		"dead":      {record("b", Dead), false, true},
+		"forwarder": {forwarder, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPeer(t)
+			p.Learn(p.now, []Record{c.other})
+			if c.refuses {
+				p.Refused(p.now, c.other.ID)
+			}
+			p.Become(p.now, membership.Draining)
+			if p.Drained() != c.drained {
+				t.Errorf("drained: %v", p.Drained())
+			}
+			if n, copies := p.Left(); n != partitions || copies != 0 {
+				t.Errorf("%d partitions and %d copies would go with it, want %d and none", n, copies, partitions)
+			}
+		})
 	}
 }
