@@ -426,6 +426,24 @@ func TestDrain(t *testing.T) {
 	})
 }
 
+// A partition of which this node has long kept a copy takes as long to come as any
+// other.
+func TestCopyIsNotAcquiredForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMesh(t)
+		defer m.stop()
+		a, b := m.join("a"), m.join("b")
+		time.Sleep(30 * time.Second)
+		before := b.seen.in
+		if err := a.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if b.seen.in == before || b.seen.longest == 0 || b.seen.longest > 5*time.Second {
+			t.Errorf("%d partitions came, the last within %v", b.seen.in-before, b.seen.longest)
+		}
+	})
+}
+
 // A flood of checks that wait for one partition is refused, not collected.
 func TestParkedChecksAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -42,11 +42,18 @@ type node struct {
 type events struct {
 	mu               sync.Mutex
 	in, out, stopped int
+	longest          time.Duration // that a partition took to come
 }
 
-func (e *events) Acquired(time.Duration) { e.count(&e.in) }
-func (e *events) GaveAway()              { e.count(&e.out) }
-func (e *events) Fenced()                { e.count(&e.stopped) }
+func (e *events) Acquired(took time.Duration) {
+	e.count(&e.in)
+	e.mu.Lock()
+	e.longest = max(e.longest, took)
+	e.mu.Unlock()
+}
+
+func (e *events) GaveAway() { e.count(&e.out) }
+func (e *events) Fenced()   { e.count(&e.stopped) }
 
 func (e *events) count(n *int) {
 	e.mu.Lock()

@@ -10,7 +10,7 @@ import (
 type store struct {
 	*owner.Table
 	d     *Driver
-	since []int64 // when a partition was last given another phase
+	since []int64 // when a partition was last given another phase, or acquired
 }
 
 func newStore(d *Driver, now int64) *store {
@@ -21,11 +21,12 @@ func newStore(d *Driver, now int64) *store {
 	return s
 }
 
-// SetPhase is transfer.Store's.
+// SetPhase is transfer.Store's. A copy that this node keeps is Acquiring to the
+// table, so that to acquire a partition may change nothing there.
 func (s *store) SetPhase(p int, to owner.Phase) {
 	from := s.Table.Phase(p)
 	s.Table.SetPhase(p, to)
-	if from == to {
+	if from == to && to != owner.Acquiring {
 		return
 	}
 	now := s.d.cfg.Now()
