@@ -103,15 +103,15 @@ func newFallbackTable(memory int64, now func() int64) *owner.Table {
 // open binds the sockets and connects the parts. Nothing runs yet but the
 // gossip's own listeners.
 func (n *Node) open(secrets keys) error {
-	if err := n.metrics.register(n.cfg.Registerer); err != nil {
-		return err
-	}
 	var err error
 	if n.peer, err = n.cfg.listen("tcp", n.cfg.Peer); err != nil {
 		return &ConfigError{"peer", err}
 	}
 	n.self = n.cfg.self(n.cfg.boot, n.cfg.advertised(n.peer.Addr()), n.params.Placement())
 	n.assemble(secrets)
+	if err := n.metrics.register(n.cfg.Registerer); err != nil { // whoever scrapes now reads the parts
+		return err
+	}
 	if n.gossip, err = gossip.Start(n.gossipConfig(secrets)); err != nil {
 		return &ConfigError{"gossip", errors.New(strings.TrimPrefix(err.Error(), "gossip: "))}
 	}
