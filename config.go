@@ -65,7 +65,8 @@ type Config struct {
 	// affected, so a sliding_window_log that exists may still grow to its limit,
 	// 16 bytes an admission.
 	Memory int64
-	// Deadline bounds a check that leaves this node; the caller's own context
+	// Deadline bounds a check that cannot be decided here at once: that leaves
+	// this node, or waits for its counter or for a copy. The caller's own context
 	// bounds it too. Default 50 ms. A longer one makes callers wait longer for
 	// a dead owner, a shorter one answers by on_failure more often.
 	Deadline time.Duration

@@ -46,7 +46,7 @@ func newMetrics(n *Node) *metrics {
 		}, []string{"rule", "verdict", "source"}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "ringlimit_check_duration_seconds",
-			Help:    "How long checks took that had to leave this node. Those it decides itself take under a microsecond and are not timed.",
+			Help:    "How long checks took that another node decided, or that waited at this one for their counter or for its copy. What this node decides at once takes about a microsecond and is not timed.",
 			Buckets: prometheus.ExponentialBuckets(25e-6, 2, 13),
 		}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -172,6 +172,9 @@ func oneIf(b bool) float64 {
 
 // Forwarded times a check that another node decided; see forward.Observer.
 func (m *metrics) Forwarded(took time.Duration) { m.duration.Observe(took.Seconds()) }
+
+// Waited times a check of this node that had to wait here; see driver.Observer.
+func (m *metrics) Waited(took time.Duration) { m.duration.Observe(took.Seconds()) }
 
 // RingMismatch counts an answer by another ring; see forward.Observer.
 func (m *metrics) RingMismatch() { m.mismatch.Inc() }

@@ -61,7 +61,7 @@ func (s *settings) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&s.rules, "rules", s.rules, "rule file; without one every request is allowed")
 	fs.StringVar(&s.secretFile, "secret-file", s.secretFile, "file with the cluster's secret, at least 16 bytes; without one all addresses must be loopback")
 	fs.Var(&s.memory, "memory", "bound on the memory of counters, such as 512MiB")
-	fs.DurationVar(&s.deadline, "deadline", s.deadline, "how long a check may take that has to leave this node")
+	fs.DurationVar(&s.deadline, "deadline", s.deadline, "how long a check may take that has to leave this node, or to wait here")
 	fs.DurationVar(&s.drainTimeout, "drain-timeout", s.drainTimeout, "how long a stop may take to hand all counters over to other nodes")
 	fs.BoolVar(&s.owner, "owner", s.owner, "false: a member that forwards checks and never owns counters")
 	fs.Int64Var(&s.fallbackCapacity, "fallback-capacity", s.fallbackCapacity, "checks a second that the whole cluster may admit by on_failure: local (0: the default bound)")

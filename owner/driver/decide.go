@@ -59,7 +59,7 @@ func (d *Driver) Decide(ctx context.Context, now, deadline int64, c *owner.Call,
 		d.calls.locals.Put(l)
 		return err
 	}
-	return d.wait(ctx, deadline, l, v)
+	return d.wait(ctx, now, deadline, l, v)
 }
 
 // promise enters a charge. The error is owner.ErrLater if the reply has to wait.
@@ -72,13 +72,16 @@ func (d *Driver) promise(c *owner.Call, v *limit.Verdict, l *local) error {
 	return nil
 }
 
-// wait returns the answer that was promised.
-func (d *Driver) wait(ctx context.Context, deadline int64, l *local, v *limit.Verdict) error {
+// wait returns the answer that was promised to a call of the given time.
+func (d *Driver) wait(ctx context.Context, now, deadline int64, l *local, v *limit.Verdict) error {
 	t := time.NewTimer(time.Duration(deadline - d.cfg.Now()))
 	defer t.Stop()
 	select {
 	case r := <-l.answer:
 		d.calls.locals.Put(l)
+		if r.Err == nil {
+			d.cfg.Observer.Waited(time.Duration(d.cfg.Now() - now))
+		}
 		*v = r.Verdict
 		return r.Err
 	case <-t.C:

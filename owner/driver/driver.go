@@ -41,6 +41,9 @@ type Observer interface {
 	Acquired(took time.Duration)
 	// GaveAway says that another node has taken a partition over.
 	GaveAway()
+	// Waited times a check of this node that was decided here, after it had waited
+	// for its partition or for a copy of its charge.
+	Waited(took time.Duration)
 	// Fenced says that this node has stopped deciding, for it may have been
 	// replaced.
 	Fenced()

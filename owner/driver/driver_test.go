@@ -223,6 +223,12 @@ func TestReplyWaitsForItsCopy(t *testing.T) {
 			if taken == 0 {
 				t.Error("a holds none of 50 counters")
 			}
+			a.seen.mu.Lock()
+			if n := len(a.seen.waits); want > 0 && (n != taken || a.seen.waits[0] != want) || want == 0 && n > 0 {
+				t.Errorf("%v: %d of %d checks were timed: %v", d, n, taken, a.seen.waits)
+			}
+			a.seen.waits = nil
+			a.seen.mu.Unlock()
 		}
 		if s := a.Stats(); s.Unguarded != 0 {
 			t.Errorf("%+v", s)

@@ -42,13 +42,20 @@ type node struct {
 type events struct {
 	mu               sync.Mutex
 	in, out, stopped int
-	longest          time.Duration // that a partition took to come
+	longest          time.Duration   // that a partition took to come
+	waits            []time.Duration // of checks
 }
 
 func (e *events) Acquired(took time.Duration) {
 	e.count(&e.in)
 	e.mu.Lock()
 	e.longest = max(e.longest, took)
+	e.mu.Unlock()
+}
+
+func (e *events) Waited(took time.Duration) {
+	e.mu.Lock()
+	e.waits = append(e.waits, took)
 	e.mu.Unlock()
 }
 
