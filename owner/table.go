@@ -74,9 +74,10 @@ func NewTable(cfg Config) *Table {
 
 // DecideUntil bounds the table's decisions: with a later now it answers
 // ErrNotHolder, in any phase. A process that stood still goes on as if nothing
-// had happened, while another node decides; the bound, compared with the very
-// reading of the clock that a decision is made with, is what stops it. A new
-// table has none.
+// had happened, while another node decides; the bound, compared with the
+// caller's reading of the clock, is what stops it. A process that is stopped
+// between that reading and the decision decides what was read: as many calls as
+// there are goroutines in that gap. A new table has no bound.
 func (t *Table) DecideUntil(until int64) { t.until.Store(until) }
 
 // Phase returns the partition's phase.
