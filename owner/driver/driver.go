@@ -67,7 +67,8 @@ type Driver struct {
 	alarm      int64 // when the timer will go off
 	members    membership.View
 	superseded bool
-	fenced     bool
+	fenced     bool // noteFence has seen it close and not yet open
+	closings   int  // that noteFence has seen
 	complained int64
 	changed    chan struct{} // closed after the next event, if somebody watches
 }
@@ -118,13 +119,13 @@ func (d *Driver) Refused(id membership.NodeID) {
 // obey carries out what the core wants, also what it wants because of that. The
 // caller holds mu.
 func (d *Driver) obey() {
+	d.bound()
 	for actions := d.core.Actions(); len(actions) > 0; actions = d.core.Actions() {
 		for _, a := range actions {
 			d.do(a)
 		}
+		d.bound()
 	}
-	d.noteFence()
-	d.cfg.Table.DecideUntil(d.decideUntil())
 	if r := d.core.Ring(); r != d.published {
 		d.publish(r)
 	}
@@ -170,6 +171,13 @@ func (d *Driver) publish(r *ring.Ring) {
 	d.cfg.Publish(r)
 }
 
+// bound tells the table until when it may decide. That comes before the actions:
+// checks that one of them wakes are to be decided by the new bound.
+func (d *Driver) bound() {
+	d.noteFence()
+	d.cfg.Table.DecideUntil(d.decideUntil())
+}
+
 // decideUntil never lets a process decide that another has replaced.
 func (d *Driver) decideUntil() int64 {
 	if d.superseded {
@@ -178,18 +186,23 @@ func (d *Driver) decideUntil() int64 {
 	return d.core.DecideUntil()
 }
 
-// noteFence logs when the fence closes and opens.
+// noteFence logs when the fence closes and opens. Both may be in one event.
 func (d *Driver) noteFence() {
-	closed := d.core.Fenced()
-	switch {
-	case closed && !d.fenced:
+	if n := d.core.Closings(); n != d.closings {
+		d.closings, d.fenced = n, true
 		d.cfg.Observer.Fenced()
-		d.cfg.Logger.Warn("this node stood still or lost the others; it decides nothing until one of them answers")
-	case !closed && d.fenced:
-		d.fresh.Store(d.cfg.Now() + thawed)
+		d.cfg.Logger.Warn("this node stood still or lost the others; it decides nothing until it has news of them")
+	}
+	if !d.fenced || d.core.Fenced() {
+		return
+	}
+	d.fenced = false
+	d.fresh.Store(d.cfg.Now() + thawed)
+	if d.core.Alone() {
+		d.cfg.Logger.Info("there are no others; this node takes its partitions up again")
+	} else {
 		d.cfg.Logger.Info("the others answer again; this node acquires its partitions anew")
 	}
-	d.fenced = closed
 }
 
 func signal(c chan struct{}) {

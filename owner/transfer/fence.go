@@ -28,6 +28,7 @@ func (*BeatBack) message() {}
 // fence is what tells a node that it may have been replaced without noticing.
 type fence struct {
 	closed  bool
+	times   int   // that it closed
 	since   int64 // when it closed
 	ticked  int64 // the latest tick: a process that stands still has none
 	contact int64 // when the latest question left that a peer has answered
@@ -40,14 +41,14 @@ func (c *Core) DecideUntil() int64 {
 	switch {
 	case c.fence.closed:
 		return 0
-	case c.alone():
+	case c.Alone():
 		return c.fence.ticked + fenceAfter
 	}
 	return min(c.fence.ticked, c.fence.contact) + fenceAfter
 }
 
-// alone says that no process of a peer is known to run.
-func (c *Core) alone() bool {
+// Alone says that no process of a peer is known to run.
+func (c *Core) Alone() bool {
 	for i := range c.view.members {
 		if m := &c.view.members[i]; m.ID != c.cfg.Self.ID && !m.gone(c.now) {
 			return false
@@ -68,6 +69,7 @@ func (c *Core) at(now int64) {
 // it is another by now, may take it.
 func (c *Core) close() {
 	c.fence.closed, c.fence.since = true, c.now
+	c.fence.times++
 	for p := range c.parts {
 		if pt := &c.parts[p]; pt.phase == owner.Holding {
 			pt.doubt = true
@@ -91,7 +93,7 @@ func (c *Core) open() {
 // beat asks the others for a sign of life. Alone, there is nobody to lose.
 func (c *Core) beat() {
 	c.fence.ticked = c.now
-	if c.alone() {
+	if c.Alone() {
 		c.fence.contact = c.now
 		if c.fence.closed {
 			c.open()

@@ -56,3 +56,7 @@ func (c *Core) Unguarded() (n int) {
 // Fenced says that this node has stood still or lost the others, and decides
 // nothing until it has news of them.
 func (c *Core) Fenced() bool { return c.fence.closed }
+
+// Closings counts how often that has begun. A lone node begins again in the very
+// event that finds it has stood still, so that Fenced need not show it.
+func (c *Core) Closings() int { return c.fence.times }
