@@ -546,8 +546,10 @@ func TestFullQueueIsNotSearchedInVain(t *testing.T) {
 	if add(99, 200) {
 		t.Error("searched before the earliest deadline")
 	}
-	if !add(100, 200) || !add(100, 200) {
-		t.Error("no room after it")
+	for range 2 { // the one whose time has come, and the other
+		if !add(100, 200) {
+			t.Error("no room after it")
+		}
 	}
 	if soonest := g.queues[1].soonest; soonest != 101 {
 		t.Errorf("the earliest deadline is %d, want 101", soonest)
