@@ -70,6 +70,7 @@ type Driver struct {
 	fenced     bool // noteFence has seen it close and not yet open
 	closings   int  // that noteFence has seen
 	complained int64
+	stuck      stuck
 	changed    chan struct{} // closed after the next event, if somebody watches
 }
 

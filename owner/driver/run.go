@@ -44,6 +44,7 @@ func (d *Driver) tick(slept time.Duration) {
 		d.core.Tick(now)
 		d.contradict()
 		d.parked.sweep(now)
+		d.stuck.note(d, now)
 	})
 }
 

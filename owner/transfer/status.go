@@ -1,6 +1,8 @@
 package transfer
 
 import (
+	"slices"
+
 	"github.com/ringlimit/ringlimit/membership"
 	"github.com/ringlimit/ringlimit/owner"
 )
@@ -40,6 +42,22 @@ func (c *Core) Acquiring() (n int) {
 		}
 	}
 	return n
+}
+
+// Awaited lists the members, sorted, that keep this node from what it acquires:
+// they have not answered, or answer "busy", or have not sent all that they have.
+func (c *Core) Awaited() (ids []membership.NodeID) {
+	for _, p := range c.rounds {
+		r := c.parts[p].round
+		for i := range r.sources {
+			s := &r.sources[i]
+			if !r.merging && (s.step == asking || s.step == pulling) && !slices.Contains(ids, s.node) {
+				ids = append(ids, s.node)
+			}
+		}
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 // Unguarded counts the partitions that this node holds and of which no other has
