@@ -178,16 +178,6 @@ func (m *mesh) join(id membership.NodeID) *node {
 	return n
 }
 
-// remove is the death of a node: gossip sees it no more.
-func (m *mesh) remove(id membership.NodeID) {
-	m.mu.Lock()
-	n := m.nodes[id]
-	delete(m.nodes, id)
-	m.mu.Unlock()
-	n.cancel()
-	m.gossip()
-}
-
 func (m *mesh) stop() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

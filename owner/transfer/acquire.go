@@ -143,21 +143,21 @@ func (c *Core) advance() {
 // advanceRound asks who is to be asked and ends the round when all are done.
 func (c *Core) advanceRound(p int) {
 	r := c.parts[p].round
-	all := true
 	for i := range r.sources {
-		s := &r.sources[i]
-		c.advanceSource(p, r, s)
-		all = all && s.step == done
+		if s := &r.sources[i]; s.step != done && c.over(s) {
+			s.step = done
+			r.lose(s)
+		}
 	}
-	if all {
+	for i := range r.sources {
+		c.advanceSource(p, r, &r.sources[i])
+	}
+	if !slices.ContainsFunc(r.sources, func(s source) bool { return s.step != done }) {
 		c.complete(p)
 	}
 }
 
 func (c *Core) advanceSource(p int, r *round, s *source) {
-	if s.step != done && c.over(s) {
-		s.step = done
-	}
 	if s.step == queued && r.ready(s) && c.pulling[s.node] < pullsAtOnce {
 		s.step, s.again = pulling, c.now
 		c.pulling[s.node]++
@@ -185,6 +185,20 @@ func (r *round) ready(s *source) bool {
 	return s.status != Held || !slices.ContainsFunc(r.sources, func(o source) bool {
 		return o.step == asking || o.status == Copied && o.step != done
 	})
+}
+
+// lose takes note that a source has ended. If it was a holder whose counters have
+// not all come, the copies have to be pulled once more: it may have decided since
+// they were.
+func (r *round) lose(s *source) {
+	if s.status != Held || s.whole {
+		return
+	}
+	for i := range r.sources {
+		if o := &r.sources[i]; o.status == Copied && o.step == done && o.whole {
+			o.step, o.whole, o.from = queued, false, 0
+		}
+	}
 }
 
 // over says that no more will come from a source: its process refuses
@@ -255,7 +269,9 @@ func (c *Core) takePart(part *Part, s *source) {
 	case part.Status == Busy:
 		s.step, s.status, s.again = asking, Busy, c.now+askAgain
 	case part.Status == Denied:
-		s.step, s.status = done, Denied
+		s.step = done
+		c.parts[part.Partition].round.lose(s)
+		s.status = Denied
 	case !part.Pulled:
 		s.step, s.status = queued, part.Status
 		if c.parts[part.Partition].wanted {

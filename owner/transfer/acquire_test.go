@@ -93,6 +93,41 @@ func TestCopiesArePulled(t *testing.T) {
 	}
 }
 
+// A holder that dies before it has given its counters may have charged since its
+// copy was pulled: that is pulled once more.
+func TestCopiesArePulledAnewWhenTheHolderIsLost(t *testing.T) {
+	for name, lose := range map[string]func(p *peer, ask Ask){
+		"refused": func(p *peer, _ Ask) { p.Refused(p.now, "b"); p.drain() },
+		"denied": func(p *peer, ask Ask) {
+			p.hear("b", &Answers{Parts: []Part{{Partition: ask.Partition, Attempt: ask.Attempt, Status: Denied, Pulled: true}}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPeer(t, record("b", membership.Serving), record("c", membership.Serving))
+			i := owned(t, "a", "b", "c")[0]
+			holder, copies := p.asked("b")[i], p.asked("c")[i]
+			p.hear("b", &Answers{Parts: []Part{{Partition: i, Attempt: holder.Attempt, Status: Held}}})
+			p.hear("c", &Answers{Parts: []Part{{Partition: i, Attempt: copies.Attempt, Status: Copied}}})
+			pulled := p.asked("c")[i]
+			if _, early := p.asked("b")[i]; !pulled.Pull || early {
+				t.Fatalf("asked for the copy: %+v; the holder was pulled: %v", pulled, early)
+			}
+			answer := &Answers{Parts: []Part{{Partition: i, Attempt: pulled.Attempt, Status: Copied, Pulled: true}}}
+			p.hear("c", answer)
+			if ask := p.asked("b")[i]; !ask.Pull {
+				t.Fatalf("asked the holder: %+v", ask)
+			}
+			lose(p, holder)
+			p.want(owner.Acquiring, i)
+			if again := p.asked("c")[i]; !again.Pull || again.From != 0 {
+				t.Fatalf("the copy is not pulled anew: %+v", again)
+			}
+			p.hear("c", answer)
+			p.want(owner.Holding, i)
+		})
+	}
+}
+
 // Asker and asked act on the same records, whichever of them knew less.
 func TestRecordsTravelWithAsksAndAnswers(t *testing.T) {
 	p, i := holder(t) // knows nothing of c
