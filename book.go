@@ -28,11 +28,10 @@ func (b *book) update(v membership.View, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for id, e := range b.entries {
-		if e.lost.IsZero() {
-			e.lost = now
-			b.entries[id] = e
-		}
-		if now.Sub(e.lost) > askable && !e.lost.IsZero() {
+		switch {
+		case e.lost.IsZero(): // unless it is in this view too
+			b.entries[id] = entry{e.member, now}
+		case now.Sub(e.lost) > askable:
 			delete(b.entries, id)
 		}
 	}

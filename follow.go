@@ -30,9 +30,6 @@ func (n *Node) adopt(v membership.View) {
 	n.view.Store(&v)
 	n.driver.Members(v)
 	n.pool.Retain(n.book.members())
-	if v.Superseded(n.self) {
-		n.supersede.Do(func() { close(n.superseded) })
-	}
 }
 
 // publish is the driver's: it is called under its lock, so in order.

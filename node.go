@@ -50,11 +50,9 @@ type Node struct {
 	book  book
 	words chan word // what is to be gossiped of this node
 
-	superseded chan struct{} // closed when a later process runs under the node's name
-	supersede  sync.Once
-	joined     atomic.Bool // the node has served, and held what it owned
-	leaving    atomic.Bool // Drain or Leave has begun
-	gone       atomic.Bool // nothing is answered any more
+	joined  atomic.Bool // the node has served, and held what it owned
+	leaving atomic.Bool // Drain or Leave has begun
+	gone    atomic.Bool // nothing is answered any more
 
 	background sync.WaitGroup
 	stop       context.CancelFunc
@@ -84,12 +82,9 @@ func (n *Node) GossipAddr() string { return n.gossip.Addr() }
 // until it drains. It depends on no other node: one that has lost the others, or
 // that is just taking over more, answers too, if need be by on_failure.
 func (n *Node) Ready() error {
-	select {
-	case <-n.superseded:
-		return errSuperseded
-	default:
-	}
 	switch {
+	case n.driver.Superseded():
+		return errSuperseded
 	case n.leaving.Load():
 		return errors.New("draining")
 	case !n.joined.Load():

@@ -72,14 +72,13 @@ func newNode(cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{
-		cfg:        cfg,
-		clock:      limit.NewClock(),
-		params:     ring.Defaults(),
-		nobody:     nobody,
-		book:       book{entries: map[membership.NodeID]entry{}},
-		words:      make(chan word, 1),
-		superseded: make(chan struct{}),
-		scratch:    sync.Pool{New: func() any { return new(scratch) }},
+		cfg:     cfg,
+		clock:   limit.NewClock(),
+		params:  ring.Defaults(),
+		nobody:  nobody,
+		book:    book{entries: map[membership.NodeID]entry{}},
+		words:   make(chan word, 1),
+		scratch: sync.Pool{New: func() any { return new(scratch) }},
 	}
 	n.table = owner.NewTable(owner.Config{Partitions: n.params.Partitions, Memory: cfg.Memory, Now: n.clock.Now})
 	n.fallback = newFallbackTable(cfg.Memory, n.clock.Now)
@@ -225,12 +224,10 @@ func (n *Node) join(ctx context.Context) error {
 		return err
 	}
 	n.joined.Store(true)
-	select {
-	case <-n.superseded:
+	if n.driver.Superseded() {
 		return &ConfigError{"name", errSuperseded}
-	default:
-		return nil
 	}
+	return nil
 }
 
 // find looks for members, and for its turn to serve. Alone, or with others that

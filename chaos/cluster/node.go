@@ -91,16 +91,6 @@ func (n *Node) Down() bool {
 	return n.state == down
 }
 
-// PID is the id of the node's process; 0 when there is none.
-func (n *Node) PID() int {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.state == down {
-		return 0
-	}
-	return n.proc.PID()
-}
-
 // start runs the node, which joins by the addresses in join. It does not wait
 // for it to be ready. ahead is by how much its monotonic clocks are set forward.
 func (n *Node) start(join []string, ahead time.Duration) error {

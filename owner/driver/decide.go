@@ -161,7 +161,7 @@ func (d *Driver) redirectFrame(deadline int64, calls []owner.Call, results []own
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i := range calls {
-		if r := &results[i]; r.Err != nil && errors.Is(r.Err, owner.ErrNotHolder) {
+		if r := &results[i]; errors.Is(r.Err, owner.ErrNotHolder) {
 			due = max(due, d.route(parked{calls[i], deadline, late, frame, i}, r))
 		}
 	}

@@ -12,8 +12,7 @@ import (
 // Enter waits until this node may serve beside the members that it has found:
 // when another serves, or, of those that only join, this one has the lowest boot
 // id. Of a whole cluster that starts at once, one begins and the others take over
-// from it.
-// The error is that of ctx or a *LaterRunError.
+// from it. The error is that of ctx or a *LaterRunError.
 func (d *Driver) Enter(ctx context.Context) error { return d.begin(ctx, d.mayServe) }
 
 // LaterRunError says that the others remember a run of this node with a higher
