@@ -114,7 +114,7 @@ func (s *settings) runOne(ctx context.Context, sc *scenario.Scenario, dir string
 	o, err := play.Play(ctx, sc, play.Options{
 		Binary: s.binary, Dir: dir, Seed: s.seed, Nodes: s.nodes, Duration: s.duration, Progress: bar.show,
 	})
-	if errors.Is(err, play.ErrUnable) {
+	if play.Unable(err) {
 		return &result{Scenario: sc.Name, Seed: s.seed, Skipped: err.Error()}, nil
 	}
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ringlimit/ringlimit/chaos/cgroup"
 	"github.com/ringlimit/ringlimit/chaos/history"
 	"github.com/ringlimit/ringlimit/chaos/load"
 	"github.com/ringlimit/ringlimit/chaos/process"
@@ -27,6 +28,7 @@ type Config struct {
 	Network Network
 	Flags   []string       // of every node, beside those that say where it is
 	Files   int            // file descriptors that a node may have; 0: as many as we
+	Memory  *cgroup.Memory // where each node gets a group of its own; nil: it gets none
 	Group   *process.Group // ends the processes
 	History *history.History
 }
@@ -42,7 +44,8 @@ type Cluster struct {
 	nodes []*Node
 }
 
-// New writes down the rules and a secret. No node runs yet. Close ends it.
+// New writes down the rules and a secret. No node runs yet. Close ends it, and
+// the network.
 func New(cfg Config, rules []byte) (*Cluster, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	c := &Cluster{Config: cfg, ctx: ctx, stop: stop}
@@ -61,14 +64,16 @@ func (c *Cluster) alienSecret() string { return filepath.Join(c.Dir, "alien-secr
 
 func (c *Cluster) closing() bool { return c.ctx.Err() != nil }
 
-// Close kills what still runs and waits until it is gone.
-func (c *Cluster) Close() {
+// Close kills what still runs, waits until it is gone, and ends what was made
+// for it.
+func (c *Cluster) Close() error {
 	c.stop()
 	c.Group.Kill()
 	c.probing.Wait()
 	for _, n := range c.Nodes() {
 		n.http.CloseIdleConnections()
 	}
+	return errors.Join(c.Network.Close(), c.Memory.Close())
 }
 
 // idle is how many connections to a node are kept for its clients.
@@ -80,16 +85,22 @@ func (c *Cluster) Add(alien bool) (*Node, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	number := len(c.nodes)
+	name := fmt.Sprintf("node-%d", number)
 	place, err := c.Network.Place(number)
+	if err != nil {
+		return nil, err
+	}
+	group, err := c.Memory.Group(name)
 	if err != nil {
 		return nil, err
 	}
 	n := &Node{
 		Number:  number,
-		Name:    fmt.Sprintf("node-%d", number),
+		Name:    name,
 		Alien:   alien,
 		cluster: c,
 		place:   place,
+		group:   group,
 		http:    &http.Client{Transport: &http.Transport{DialContext: place.Dial, MaxIdleConnsPerHost: idle}},
 	}
 	c.nodes = append(c.nodes, n)

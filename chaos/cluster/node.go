@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ringlimit/ringlimit/chaos/attack"
+	"github.com/ringlimit/ringlimit/chaos/cgroup"
 	"github.com/ringlimit/ringlimit/chaos/history"
 	"github.com/ringlimit/ringlimit/chaos/process"
 )
@@ -34,6 +35,7 @@ type Node struct {
 
 	cluster *Cluster
 	place   Place
+	group   *cgroup.Group // nil: its memory has no bound
 	http    *http.Client
 
 	mu     sync.Mutex
@@ -106,7 +108,7 @@ func (n *Node) start(join []string, ahead time.Duration) error {
 		return err
 	}
 	n.proc, n.state = p, up
-	go n.watch(p)
+	go n.watch(p, n.group.Kills())
 	return nil
 }
 
@@ -117,6 +119,7 @@ func (n *Node) command(join []string, ahead time.Duration) []string {
 		seconds := fmt.Sprint(int(ahead.Seconds()))
 		command = append(command, "unshare", "--time", "--monotonic", seconds, "--boottime", seconds)
 	}
+	command = append(command, n.group.Through()...)
 	if files := n.cluster.Files; files > 0 {
 		command = append(command, "prlimit", fmt.Sprint("--nofile=", files), "--")
 	}
@@ -130,11 +133,16 @@ func (n *Node) command(join []string, ahead time.Duration) []string {
 	return append(command, n.cluster.Flags...)
 }
 
-// watch notes the process's end.
-func (n *Node) watch(p *process.Process) {
+// watch notes the process's end. kills is how often one of this node had been
+// ended for its memory before this one began.
+func (n *Node) watch(p *process.Process, kills int) {
 	<-p.Done()
 	if !n.cluster.closing() { // else ended by the harness, which is done
-		n.cluster.History.Mark(history.Event{Kind: history.Exited, Node: n.Number, Text: n.Name, Code: p.ExitCode()})
+		e := history.Event{Kind: history.Exited, Node: n.Number, Text: n.Name, Code: p.ExitCode()}
+		if n.group.Kills() > kills {
+			e.Why = ", out of memory"
+		}
+		n.cluster.History.Mark(e)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -35,8 +35,10 @@ type Event struct {
 
 	// Keys are those whose owner it happened to, where that was asked for.
 	Keys []uint32
-	// Code is a process's exit code, of Exited.
+	// Code is a process's exit code, of Exited, and Why what else is known of its
+	// end.
 	Code int
+	Why  string
 }
 
 // Mark appends an event, with the time as it is now unless e.At is set.

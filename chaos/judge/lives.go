@@ -57,7 +57,7 @@ func (l *life) exit(e history.Event) {
 	switch {
 	case !ok:
 		l.crashed++
-		l.whose = fmt.Sprintf("node %d, exit code %d; see its log", e.Node, e.Code)
+		l.whose = fmt.Sprintf("node %d, exit code %d%s; see its log", e.Node, e.Code, e.Why)
 	case told.Kind == history.Terminate:
 		l.left++
 		l.leave = max(l.leave, time.Duration(e.At-told.At))

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ringlimit/ringlimit/chaos/cgroup"
 	"github.com/ringlimit/ringlimit/chaos/cluster"
 	"github.com/ringlimit/ringlimit/chaos/history"
 	"github.com/ringlimit/ringlimit/chaos/judge"
@@ -68,17 +69,19 @@ type stage struct {
 	meter meter
 }
 
-// ErrUnable is the error of a scenario that this machine cannot carry out.
-var ErrUnable = netns.ErrUnable
+// Unable says that err is why this machine cannot carry out a scenario.
+func Unable(err error) bool {
+	return errors.Is(err, netns.ErrUnable) || errors.Is(err, cgroup.ErrUnable)
+}
 
 // Play runs a scenario. Whatever happens, no process is left when it returns.
 // An error means that it could not be carried out; ctx ends it early.
-func Play(ctx context.Context, s *scenario.Scenario, opts Options) (*Outcome, error) {
+func Play(ctx context.Context, s *scenario.Scenario, opts Options) (_ *Outcome, err error) {
 	st, err := newStage(s, opts)
 	if err != nil {
 		return nil, err
 	}
-	defer st.cluster.Close() // also when a step panics
+	defer func() { err = errors.Join(err, st.cluster.Close()) }() // also when a step panics
 	began := time.Now()
 	err = st.perform(ctx)
 	if ctx.Err() != nil {
@@ -127,25 +130,44 @@ func newStage(s *scenario.Scenario, opts Options) (*stage, error) {
 // build makes the cluster's network, and the cluster without a node.
 func (st *stage) build() error {
 	group := &process.Group{}
+	memory, err := st.memory()
+	if err != nil {
+		return err
+	}
 	net, err := st.network(group)
 	if err == nil {
 		st.cluster, err = cluster.New(cluster.Config{
-			Binary: st.Binary, Dir: st.Dir, Network: net, Flags: st.Serve, Files: st.Files, Group: group, History: st.history,
+			Binary: st.Binary, Dir: st.Dir, Network: net, Flags: st.Serve, Files: st.Files, Memory: memory, Group: group, History: st.history,
 		}, st.keys.Rules())
 	}
 	if err != nil {
 		group.Kill()
+		err = errors.Join(err, memory.Close())
+		if net != nil {
+			err = errors.Join(err, net.Close())
+		}
 	}
 	return err
+}
+
+// memory is where the nodes' memory is bounded, if it is.
+func (st *stage) memory() (*cgroup.Memory, error) {
+	if st.Memory == 0 {
+		return nil, nil
+	}
+	return cgroup.New(st.Memory)
 }
 
 func (st *stage) network(group *process.Group) (cluster.Network, error) {
 	if st.Net == scenario.Loopback {
 		return cluster.NewLoopback()
 	}
-	n, err := netns.New(group, st.Dir)
+	n, err := netns.New(group, st.Dir, st.Net, st.Seed)
+	if err != nil {
+		return nil, err // not n: a nil *Net in an interface is not nil
+	}
 	st.links = n
-	return n, err
+	return n, nil
 }
 
 // perform runs the load beside the steps and waits for both.

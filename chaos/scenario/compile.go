@@ -2,12 +2,14 @@ package scenario
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/goccy/go-yaml/ast"
 )
 
@@ -21,6 +23,8 @@ const (
 	maxSpan  = 30 * time.Minute // of one step
 	maxClock = 100 * 24 * time.Hour
 	maxRule  = 100 * 365 * 24 * time.Hour
+
+	minMemory = 16 << 20 // no Go program with doors lives in less
 )
 
 const defaultPatience = 2 * time.Second
@@ -29,6 +33,7 @@ const defaultPatience = 2 * time.Second
 type compiler struct {
 	name     string
 	root     ast.Node
+	slow     bool // the network can delay
 	problems []error
 }
 
@@ -42,14 +47,16 @@ func (c *compiler) wrong(path, problem string, args ...any) {
 func (c *compiler) line(path string) int { return find(c.root, path).GetToken().Position.Line }
 
 func (c *compiler) scenario(f *file) *Scenario {
+	c.slow = Net(f.Network) == Switched
 	s := &Scenario{
-		About: f.About,
-		Nodes: c.number("$.nodes", f.Nodes, 1, MaxNodes),
-		Needs: max(f.Needs, 1),
-		Start: Start(c.word("$.start", f.Start, string(OneByOne), string(Together), string(BySteps))),
-		Net:   Net(c.word("$.network", f.Network, string(Loopback), string(Namespaces))),
-		Serve: c.serve(f.Serve),
-		Files: c.number("$.files", f.Files, 0, 1<<20),
+		About:  f.About,
+		Nodes:  c.number("$.nodes", f.Nodes, 1, MaxNodes),
+		Needs:  max(f.Needs, 1),
+		Start:  Start(c.word("$.start", f.Start, string(OneByOne), string(Together), string(BySteps))),
+		Net:    Net(c.word("$.network", f.Network, string(Loopback), string(Namespaces), string(Switched))),
+		Serve:  c.serve(f.Serve),
+		Files:  c.number("$.files", f.Files, 0, 1<<20),
+		Memory: c.size("$.cgroup_memory", f.Memory, minMemory),
 		Client: Client{
 			Patience: c.span("$.patience", f.Patience, defaultPatience, time.Minute),
 			Hot:      c.number("$.hot", f.Hot, 0, 100),
@@ -68,7 +75,7 @@ func (c *compiler) scenario(f *file) *Scenario {
 		c.wrong("$.steps", "are %d with all repetitions; at most %d are allowed", n, maxSteps)
 	}
 	if s.Net == Loopback && cuts(s.Steps) {
-		c.wrong("$.network", "must be namespaces: on loopback nothing can be cut")
+		c.wrong("$.network", "must be namespaces or switch: on loopback nothing can be cut")
 	}
 	return s
 }
@@ -161,6 +168,18 @@ func (c *compiler) number(path string, n, low, high int) int {
 		c.wrong(path, "must be from %d to %d, is %d", low, high, n)
 	}
 	return n
+}
+
+// size is a number of bytes; empty means 0.
+func (c *compiler) size(path, text string, low int64) int64 {
+	if text == "" {
+		return 0
+	}
+	n, err := humanize.ParseBytes(text)
+	if err != nil || n < uint64(low) || n > math.MaxInt64 {
+		c.wrong(path, "is %q; it must be a size from %s, such as 128MiB", text, humanize.IBytes(uint64(low)))
+	}
+	return int64(n)
 }
 
 // word is one of the choices; empty means the first.

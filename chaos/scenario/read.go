@@ -24,6 +24,7 @@ type (
 		Network  string    `yaml:"network"`
 		Serve    []string  `yaml:"serve"`
 		Files    int       `yaml:"files"`
+		Memory   string    `yaml:"cgroup_memory"`
 		Patience string    `yaml:"patience"`
 		Hot      int       `yaml:"hot"`
 		Counters []counter `yaml:"counters"`
@@ -92,6 +93,8 @@ type (
 		Only    string `yaml:"only"`
 		Percent *int   `yaml:"percent"`
 		Reject  bool   `yaml:"reject"`
+		Delay   string `yaml:"delay"`
+		Jitter  string `yaml:"jitter"`
 	}
 	attack struct {
 		Kind        string `yaml:"kind"`

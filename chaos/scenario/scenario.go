@@ -17,6 +17,7 @@ type Scenario struct {
 	Net    Net
 	Serve  []string // flags of every node, beside the harness's own
 	Files  int      // how many file descriptors a node may have; 0: as many as we
+	Memory int64    // how many bytes of memory a node gets, by a cgroup; 0: as many as we
 	Client Client
 	Counts []Class
 	Steps  []Step
@@ -39,9 +40,12 @@ type Net string
 
 // On Loopback the nodes share this machine's network. With Namespaces each has
 // one of its own, which takes privileges, and only there links can be cut.
+// Switched is the same with a switch of ours in between, which costs more, and
+// only there links can be slow.
 const (
 	Loopback   Net = "loopback"
 	Namespaces Net = "namespaces"
+	Switched   Net = "switch"
 )
 
 // Client is how the load behaves.
@@ -150,6 +154,10 @@ type Cut struct {
 	Only     Traffic
 	Percent  int  // of the packets that are lost
 	Reject   bool // answer like a dead process instead of dropping
+
+	// A Cut with a Delay loses nothing: each way, every packet takes so long, give
+	// or take Jitter at most.
+	Delay, Jitter time.Duration
 }
 
 // Traffic is a kind of packets; empty is all.
