@@ -20,6 +20,10 @@ type Place struct {
 type Network interface {
 	// Place is the home of node n, from 0.
 	Place(n int) (Place, error)
+
+	// Close ends the network, once the nodes have ended. An error means that it
+	// was not sound before, so that nothing can be said of the run.
+	Close() error
 }
 
 // loopback gives each node an address of 127.0.0.0/8 of its own, so that every
@@ -53,3 +57,6 @@ func (l loopback) Place(n int) (Place, error) {
 	host := fmt.Sprintf("%s.%d", l.prefix, n+1)
 	return Place{Doors: host, Host: host, Dial: new(net.Dialer).DialContext}, nil
 }
+
+// Close has nothing to end.
+func (l loopback) Close() error { return nil }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/ringlimit/ringlimit/chaos/cluster"
 	"github.com/ringlimit/ringlimit/chaos/process"
 	"github.com/ringlimit/ringlimit/chaos/scenario"
@@ -48,24 +50,44 @@ func TestSenders(t *testing.T) {
 	}
 }
 
-// Two nodes reach each other until they are cut, one way or both, and again
-// when that is healed.
-func TestCut(t *testing.T) {
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// pair makes a network of two nodes, or skips the test where that is impossible.
+func pair(t *testing.T, kind scenario.Net) (*Net, [2]cluster.Place) {
+	t.Helper()
 	group := &process.Group{}
-	defer group.Kill()
-	n, err := New(group, t.TempDir())
+	t.Cleanup(group.Kill)
+	n, err := New(group, t.TempDir(), kind, 1)
+	var places [2]cluster.Place
+	for i := range places {
+		if err == nil {
+			places[i], err = n.Place(i)
+		}
+	}
 	if errors.Is(err, ErrUnable) {
 		t.Skip(err)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	places := make([]cluster.Place, 2)
-	for i := range places {
-		if places[i], err = n.Place(i); err != nil {
-			t.Fatal(err)
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
 		}
+	})
+	return n, places
+}
+
+// Two nodes reach each other until they are cut, one way or both, and again
+// when that is healed.
+func TestCut(t *testing.T) {
+	for _, kind := range []scenario.Net{scenario.Namespaces, scenario.Switched} {
+		t.Run(string(kind), func(t *testing.T) { testCut(t, kind) })
 	}
+}
+
+func testCut(t *testing.T, kind scenario.Net) {
+	n, places := pair(t, kind)
 	reach := n.listen(t, 1)
 	expect := func(when string, want bool) {
 		t.Helper()

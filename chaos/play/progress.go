@@ -121,6 +121,9 @@ func describeDisturbance(s *scenario.Step) string {
 
 func describeCut(k *scenario.Cut) string {
 	how := []string{fmt.Sprintf("%d%%", k.Percent)}
+	if k.Delay > 0 {
+		how[0] = fmt.Sprintf("%v ± %v late", k.Delay, k.Jitter)
+	}
 	if k.Only != "" {
 		how = append(how, string(k.Only))
 	}

@@ -69,7 +69,7 @@ func TestRead(t *testing.T) {
 		"Load {400 100}", "Load {0 0}", "Fill {1m0s}", "Wait 200ms", "Fresh true", "Settle 20s",
 		"Join {2 true 24h0m0s false}", "Join {1 false 0s false}", "Signal {true owner_and_standby 5s}", "Signal {false 1 20s}",
 		"Pause {any 8s}", "Start down", "Restart {all true 50ms 20s}", "Resets note",
-		"Cut {[0] [1 2] false udp 30 false}", "Heal true", "Join {1 true 0s true}", "Flood {1m30s}", "Attack {slow_headers all 900 5s}", "Random {30m0s 2s [kill cut]}", "Repeat 20",
+		"Cut {[0] [1 2] false udp 30 false 0s 0s}", "Heal true", "Join {1 true 0s true}", "Flood {1m30s}", "Attack {slow_headers all 900 5s}", "Random {30m0s 2s [kill cut]}", "Repeat 20",
 	}
 	for i, w := range want {
 		if got := show(&s.Steps[i]); got != w {
@@ -132,7 +132,7 @@ func TestReadErrors(t *testing.T) {
 		{"nodes: 3", "nods: 3", `x.yaml:2:1: unknown field "nods"`},
 		{"about: something happens", "about: ''", "about: is missing"},
 		{"start: together", "start: twice", `x.yaml:4:8: start: is "twice"; it must be one of one_by_one, together, by_steps`},
-		{"network: namespaces", "network: loopback", "network: must be namespaces: on loopback nothing can be cut"},
+		{"network: namespaces", "network: loopback", "network: must be namespaces or switch: on loopback nothing can be cut"},
 		{"patience: 3s", "patience: 3", `patience: is "3"; it must be a duration up to 1m0s`},
 		{"hot: 90", "hot: 101", "hot: must be from 0 to 100"},
 		{"name: log", "name: Log", `x.yaml:11:12: counters[0].name: "Log" is not a name`},

@@ -140,21 +140,6 @@ func (c *compiler) random(at string, r *random) *Random {
 	}
 }
 
-func (c *compiler) cut(at string, k *cut) *Cut {
-	if len(k.From) == 0 || len(k.To) == 0 {
-		c.wrong(at, "needs from and to, lists of node numbers such as [0, 1]")
-	}
-	percent := 100
-	if k.Percent != nil {
-		percent = c.number(at+".percent", *k.Percent, 1, 100)
-	}
-	only := ""
-	if k.Only != "" {
-		only = c.word(at+".only", k.Only, string(UDP), string(TCP), string(Gossip), string(Peer))
-	}
-	return &Cut{From: k.From, To: k.To, Both: !k.OneWay, Only: Traffic(only), Percent: percent, Reject: k.Reject}
-}
-
 func (c *compiler) target(at, text string) Target {
 	if n, err := strconv.Atoi(text); err == nil {
 		c.number(at, n, 0, MaxNodes-1)
