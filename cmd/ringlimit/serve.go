@@ -42,6 +42,7 @@ more than a variable, a variable more than the file.`,
 			if err != nil {
 				return err
 			}
+			limitMemory(s.memory, i.log)
 			i.notice = serveNotice
 			return c.serveNode(cmd.Context(), i)
 		},
