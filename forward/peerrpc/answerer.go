@@ -40,7 +40,7 @@ func (a *answerer) run() error {
 		}
 		var laters int
 		var err error
-		reply.Id = ask.Id
+		reply.Id, reply.Era = ask.Id, a.judge.cfg.Decider.Era()
 		if reply.Records, laters, err = a.judge.frame(&ask, reply.Records[:0]); err != nil {
 			return status.Error(codes.InvalidArgument, err.Error())
 		}

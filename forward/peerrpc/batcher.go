@@ -54,6 +54,7 @@ type batcher struct {
 	pending,
 	queued int // frames in flying; checks that are not answered; bytes in queue
 	lastID uint64
+	era    uint64 // the owner's, as last heard on this stream; 0: not yet
 	oldID  uint64 // the last one that left on the stream before
 	scanAt int64  // when the next scan is due; math.MaxInt64: none is
 }
@@ -134,7 +135,7 @@ func (b *batcher) take(now int64) (*peerpb.Frame, *session) {
 	b.lastID++
 	f.id = b.lastID
 	packet := f.packet
-	packet.Id, packet.PatienceUs, f.packet = f.id, f.patience(now), nil
+	packet.Id, packet.PatienceUs, packet.Era, f.packet = f.id, f.patience(now), b.era, nil
 	b.queued -= len(packet.Records)
 	for i := range b.flying {
 		if b.flying[i] == nil {
@@ -151,7 +152,7 @@ func (b *batcher) answer(packet *peerpb.Frame) error {
 	if packet.Id == lateAnswers {
 		return b.answerLate(packet.Records)
 	}
-	f := b.land(packet.Id)
+	f := b.land(packet)
 	if f == nil {
 		return errBadFrame // an answer to nothing
 	}
@@ -166,12 +167,14 @@ func (b *batcher) answer(packet *peerpb.Frame) error {
 	return err
 }
 
-// land takes a frame out of flight. Its checks stay pending until settle.
-func (b *batcher) land(id uint64) *frame {
+// land takes the frame that the packet answers out of flight. Its checks stay
+// pending until settle.
+func (b *batcher) land(packet *peerpb.Frame) *frame {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.era = packet.Era
 	for i, f := range b.flying {
-		if f != nil && f.id == id {
+		if f != nil && f.id == packet.Id {
 			b.flying[i] = nil
 			b.unanswered--
 			return f
@@ -255,6 +258,7 @@ func (b *batcher) start(s *session) {
 	b.mu.Lock()
 	if !b.retired {
 		b.link, b.session, b.oldID = up, s, b.lastID
+		b.era = 0
 	}
 	leads := b.claimLead()
 	b.mu.Unlock()

@@ -296,6 +296,7 @@ func lateAsker(b *testing.B, rule *limit.Rule) asker {
 // acknowledged answers all calls of a frame from another goroutine.
 type acknowledged struct {
 	table
+	steady
 	frames chan acknowledgement
 }
 

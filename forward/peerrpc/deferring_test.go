@@ -27,6 +27,7 @@ import (
 // As its callers are told, it answers nothing after the deadline.
 type deferring struct {
 	table
+	steady
 	wait  func(c *owner.Call) time.Duration
 	heard atomic.Int64 // the deadline it was last given
 }
@@ -176,6 +177,7 @@ func TestStandbysOfEachOtherDoNotWaitForEachOther(t *testing.T) {
 // standby answers a frame when the other node has acknowledged a message.
 type standby struct {
 	table
+	steady
 	pool  *Pool
 	other membership.Member
 
@@ -258,6 +260,7 @@ func TestSlowAskerHoldsNobodyUp(t *testing.T) {
 // capturing puts everything off and shows whom to answer.
 type capturing struct {
 	table
+	steady
 	see func(late owner.Late, frame uint64, calls int)
 }
 

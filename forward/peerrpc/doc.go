@@ -25,6 +25,11 @@
 // of them, and fails what is overdue. What was not sent by then is not sent; an
 // answer that comes later is for nobody.
 //
+// A node that stood still, or lost the others, begins a new era before it decides
+// again. What was asked in an earlier one lay in a socket while another node
+// decided, and its asker has given up: such a frame is refused. An asker names the
+// era that the last answer on the stream had.
+//
 // Mail is posted and may be lost (outbox.go, carrier.go, receiver.go): the core
 // says again what is still true. A hand-over has a stream of its own, so that it
 // holds up neither copies, for which replies wait, nor signs of life. What goes

@@ -17,8 +17,8 @@ import (
 // together, so that a cluster can be updated node by node; oldest is the first
 // that was released.
 const (
-	version = 2
-	oldest  = 2
+	version = 3
+	oldest  = 3
 )
 
 // The handshake: the metadata of who opens a stream, and the other's header with

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -87,9 +88,17 @@ type table interface {
 	Rule(id limit.RuleID) *limit.Rule
 }
 
+// steady is the part of a Decider that a node has which stands still at most
+// between the tests' own calls of Add.
+type steady struct{ atomic.Uint64 }
+
+func (s *steady) Era() uint64  { return s.Load() }
+func (*steady) NotMine() error { return &transfer.NotMine{Ring: 7} }
+
 // decider makes a Decider of a table. It puts nothing off.
 type decider struct {
 	table
+	steady
 	hint func(partition int) (membership.NodeID, uint64)
 }
 
@@ -104,7 +113,9 @@ func (d *decider) DecideFrame(now, _ int64, calls []owner.Call, results []owner.
 }
 
 // hinting is a Decider that says of what it does not hold what hint does.
-func hinting(t table, hint func(int) (membership.NodeID, uint64)) Decider { return &decider{t, hint} }
+func hinting(t table, hint func(int) (membership.NodeID, uint64)) Decider {
+	return &decider{table: t, hint: hint}
+}
 
 // serverConfig is one that needs only a table.
 func serverConfig(id membership.NodeID, t table) ServerConfig {

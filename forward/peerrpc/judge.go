@@ -12,6 +12,7 @@ import (
 // judge answers frames, one at a time. Its slices are kept from frame to frame.
 type judge struct {
 	cfg      *ServerConfig
+	opened   uint64       // the era when the stream began
 	promises *promises    // of the stream
 	calls    []owner.Call // what the decider is asked
 	results  []owner.Result
@@ -20,7 +21,9 @@ type judge struct {
 	bodies   allowance     // of rules to read
 }
 
-func newJudge(cfg *ServerConfig) *judge { return &judge{cfg: cfg, promises: newPromises()} }
+func newJudge(cfg *ServerConfig) *judge {
+	return &judge{cfg: cfg, opened: cfg.Decider.Era(), promises: newPromises()}
+}
 
 // maxBodies is how many rules a second are taken from one stream. All nodes know
 // the rules of their own files, so few travel. Without a bound a peer could keep
@@ -126,9 +129,20 @@ func ruleOf(r *record) (*limit.Rule, error) {
 	return rule, nil
 }
 
-// decide asks the decider, unless it owes the stream too many answers already.
+// stale says whether the asker had not heard of this node's era. It may then have
+// asked while this node stood still, and have given up.
+func (j *judge) stale(ask *peerpb.Frame) bool { return max(ask.Era, j.opened) < j.cfg.Decider.Era() }
+
+// decide asks the decider, unless the frame is stale, or it owes the stream too
+// many answers already. The clock is read before the era. The other way round, a
+// process that stands still in between would decide by a time of the next era
+// what was asked in this one.
 func (j *judge) decide(ask *peerpb.Frame) {
 	now := j.cfg.Now()
+	if j.stale(ask) {
+		j.refuse(j.cfg.Decider.NotMine())
+		return
+	}
 	deadline := now + int64(min(ask.PatienceUs, uint64(maxPatience/time.Microsecond)))*1000
 	if !j.promises.begin(ask.Id, now, deadline, len(j.calls), j.indices()) {
 		j.refuse(forward.ErrOverloaded)
@@ -167,7 +181,7 @@ func (j *judge) refuse(err error) {
 func (j *judge) write(answers []byte) (_ []byte, laters int) {
 	for _, p := range j.places {
 		if p.err != nil {
-			answers = appendError(answers, p.err)
+			answers = appendResult(answers, &owner.Result{Err: p.err})
 			continue
 		}
 		r := &j.results[p.call]

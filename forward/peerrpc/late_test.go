@@ -133,7 +133,7 @@ func TestLateChecksAskForAScan(t *testing.T) {
 	b, out := newTestBatch(), &wire{}
 	b.start(&session{stream: out})
 	w := b.put(t, 1, 100)
-	f := b.land(1)
+	f := b.land(&peerpb.Frame{Id: 1})
 	b.scan() // does not see it
 	b.settle(f, 1)
 	if b.scanAt != 100 {

@@ -27,6 +27,11 @@ type Decider interface {
 	// times are in Unix nanoseconds. It does not wait, and does not keep calls.
 	DecideFrame(now, deadline int64, calls []owner.Call, results []owner.Result, late owner.Late, frame uint64)
 	Rule(id limit.RuleID) *limit.Rule
+	// Era is raised before this node decides again after it had to stop, because
+	// it stood still or lost the others. What was asked before that is refused.
+	Era() uint64
+	// NotMine refuses a call that was not counted, and hints at nobody.
+	NotMine() error
 }
 
 // ServerConfig is what a Server needs. All fields are required.

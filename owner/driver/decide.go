@@ -11,11 +11,6 @@ import (
 	"github.com/ringlimit/ringlimit/owner/transfer"
 )
 
-// thawed is how long after the fence has opened no frame of another node
-// counts. What waited in a socket while this process stood still has been
-// given up by those who asked; at most two frames a peer have.
-const thawed = int64(20 * time.Millisecond)
-
 // local is where a check of this very node waits.
 type local struct {
 	answer chan owner.Result
@@ -31,6 +26,19 @@ func (k *pools) local() *local {
 		return l
 	}
 	return &local{answer: make(chan owner.Result, 1)}
+}
+
+// Era is how often this node has begun to decide again after it had stopped for
+// fear that it was replaced. What waited in a socket meanwhile was asked in an
+// earlier one: those who asked have given up, and another node has decided.
+func (d *Driver) Era() uint64 { return d.era.Load() }
+
+// NotMine is the refusal of a call that was not counted. It names nobody who might
+// decide instead.
+func (d *Driver) NotMine() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.notMine("")
 }
 
 // Rule returns a rule that this node knows, or nil.
@@ -124,10 +132,6 @@ func (d *Driver) redirect(deadline int64, c *owner.Call, v *limit.Verdict, l *lo
 // owner.ErrFull, a *transfer.NotMine, or owner.ErrLater: then late has the answer
 // later, or never, when the deadline has passed before.
 func (d *Driver) DecideFrame(now, deadline int64, calls []owner.Call, results []owner.Result, late owner.Late, frame uint64) {
-	if now < d.fresh.Load() {
-		d.refuse(results)
-		return
-	}
 	d.cfg.Table.DecideFrame(now, calls, results)
 	due, refused := transfer.NotDue, false
 	for i := range calls {
@@ -146,15 +150,6 @@ func (d *Driver) DecideFrame(now, deadline int64, calls []owner.Call, results []
 		due = max(due, d.redirectFrame(deadline, calls, results, late, frame))
 	}
 	d.owe(due)
-}
-
-// refuse names nobody who might decide instead.
-func (d *Driver) refuse(results []owner.Result) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for i := range results {
-		results[i] = owner.Result{Err: d.notMine("")}
-	}
 }
 
 func (d *Driver) redirectFrame(deadline int64, calls []owner.Call, results []owner.Result, late owner.Late, frame uint64) (due transfer.Due) {

@@ -56,9 +56,7 @@ type Driver struct {
 	hurry chan struct{}  // the core wants its tick sooner
 	owing chan struct{}  // there are charges to send, in a while
 	calls pools
-	// fresh is when the frames of other nodes count again, after the fence has
-	// opened: see DecideFrame.
-	fresh atomic.Int64
+	era   atomic.Uint64
 
 	mu         sync.Mutex
 	rings      rings
@@ -173,7 +171,8 @@ func (d *Driver) publish(r *ring.Ring) {
 }
 
 // bound tells the table until when it may decide. That comes before the actions:
-// checks that one of them wakes are to be decided by the new bound.
+// checks that one of them wakes are to be decided by the new bound. It comes after
+// the era: no decision by the new bound is of the old era.
 func (d *Driver) bound() {
 	d.noteFence()
 	d.cfg.Table.DecideUntil(d.decideUntil())
@@ -198,7 +197,7 @@ func (d *Driver) noteFence() {
 		return
 	}
 	d.fenced = false
-	d.fresh.Store(d.cfg.Now() + thawed)
+	d.era.Add(1)
 	if d.core.Alone() {
 		d.cfg.Logger.Info("there are no others; this node takes its partitions up again")
 	} else {

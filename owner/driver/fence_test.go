@@ -38,8 +38,8 @@ func TestLonePauseIsCounted(t *testing.T) {
 		a.standStill(t, 5*time.Second)
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if a.seen.stopped != 1 || !a.Serving() {
-			t.Errorf("stopped %d times; serves: %v", a.seen.stopped, a.Serving())
+		if a.seen.stopped != 1 || !a.Serving() || a.Era() != 1 {
+			t.Errorf("stopped %d times; serves: %v, in era %d", a.seen.stopped, a.Serving(), a.Era())
 		}
 	})
 }

@@ -38,7 +38,12 @@ type Frame struct {
 	Records []byte `protobuf:"bytes,2,opt,name=records,proto3" json:"records,omitempty"`
 	// In a question: for how many microseconds the most patient of the callers
 	// still waits. Whoever answers later answers nobody.
-	PatienceUs    uint64 `protobuf:"varint,3,opt,name=patience_us,json=patienceUs,proto3" json:"patience_us,omitempty"`
+	PatienceUs uint64 `protobuf:"varint,3,opt,name=patience_us,json=patienceUs,proto3" json:"patience_us,omitempty"`
+	// In an answer: the owner's era, which it raises when it decides again after
+	// it stood still or was cut off. In a question: the era that the asker last
+	// heard of on this stream, 0 for none. A question of an earlier era may have
+	// waited while another node decided, and is refused without being counted.
+	Era           uint64 `protobuf:"varint,4,opt,name=era,proto3" json:"era,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -90,6 +95,13 @@ func (x *Frame) GetRecords() []byte {
 func (x *Frame) GetPatienceUs() uint64 {
 	if x != nil {
 		return x.PatienceUs
+	}
+	return 0
+}
+
+func (x *Frame) GetEra() uint64 {
+	if x != nil {
+		return x.Era
 	}
 	return 0
 }
@@ -1207,12 +1219,13 @@ var File_peer_proto protoreflect.FileDescriptor
 const file_peer_proto_rawDesc = "" +
 	"\n" +
 	"\n" +
-	"peer.proto\x12\x11ringlimit.peer.v1\"R\n" +
+	"peer.proto\x12\x11ringlimit.peer.v1\"d\n" +
 	"\x05Frame\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x18\n" +
 	"\arecords\x18\x02 \x01(\fR\arecords\x12\x1f\n" +
 	"\vpatience_us\x18\x03 \x01(\x04R\n" +
-	"patienceUs\"\n" +
+	"patienceUs\x12\x10\n" +
+	"\x03era\x18\x04 \x01(\x04R\x03era\"\n" +
 	"\n" +
 	"\bFarewell\"\x95\x05\n" +
 	"\x06Letter\x120\n" +
