@@ -12,19 +12,20 @@ import (
 type sums struct {
 	keys, over      int64 // keys that were asked for; those above A
 	extra, total    int64 // above A, by owners: of the worst key, of all keys
+	beyond          int64 // above what its events excuse, of the worst key; see excuses
 	fallback, spare int64 // admitted by on_failure: of the worst key; what it might be
 	below, short    int64 // refused below the limit: keys, and by how much the worst
 }
 
 // admissions judges each class by its worst key.
-func (c *Case) admissions(t *tally) []Line {
+func (c *Case) admissions(t *tally, e *excuses) []Line {
 	all := map[*scenario.Class]*sums{}
 	for key := range t.accounts {
 		class := c.Keys.Class(key)
 		if all[class] == nil {
 			all[class] = &sums{}
 		}
-		c.addUp(all[class], class, t.accounts[key])
+		c.addUp(all[class], class, t.accounts[key], e)
 	}
 	var lines []Line
 	classes := c.Keys.Classes()
@@ -36,13 +37,14 @@ func (c *Case) admissions(t *tally) []Line {
 	return lines
 }
 
-func (c *Case) addUp(s *sums, class *scenario.Class, a *account) {
+func (c *Case) addUp(s *sums, class *scenario.Class, a *account, e *excuses) {
 	from, to := c.wall(a.first), c.wall(a.last)
 	s.keys++
 	if extra := a.owner - Admits(class, from, to); extra > 0 {
 		s.over++
 		s.total += extra
 		s.extra = max(s.extra, extra)
+		s.beyond = max(s.beyond, extra-e.of(class, a.first, a.last))
 	}
 	s.fallback = max(s.fallback, a.fallback)
 	s.spare = max(s.spare, class.Limit*(int64(to.Sub(from)/class.Window)+1))
@@ -78,9 +80,13 @@ func (c *Case) classLines(class *scenario.Class, s *sums) []Line {
 	promised := c.Bounds.Extra.Of(class.Limit) + int64(c.Bounds.Slack)*class.Slack()
 	name := fmt.Sprintf("%s: extra admissions by owners, a key", class.Name)
 	note := fmt.Sprintf("%d keys, %d above the limit of %d, by %d in all", s.keys, s.over, class.Limit, s.total)
-	if c.Bounds.Extra.Unbounded {
+	switch {
+	case c.Bounds.Extra.Unbounded:
 		lines = append(lines, figure(name, s.extra, note))
-	} else {
+	case c.Bounds.Extra.ByEvents:
+		lines = append(lines, figure(name, s.extra, note),
+			bound(fmt.Sprintf("%s: … beyond what happened in its life", class.Name), 0, s.beyond, "U for each kill and pause, the limit for each cut"))
+	default:
 		lines = append(lines, bound(name, promised, s.extra, "%s", note))
 	}
 	name = fmt.Sprintf("%s: admissions by on_failure: %s, a key", class.Name, class.OnFailure)

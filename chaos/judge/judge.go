@@ -66,7 +66,7 @@ func Broken(lines []Line) bool {
 func Judge(c *Case) []Line {
 	events := c.History.Events()
 	t := tallies(c, absences(events))
-	lines := c.admissions(t)
+	lines := c.admissions(t, excusesOf(events))
 	lines = append(lines, c.answers(t)...)
 	if c.Bounds.Thawed {
 		lines = append(lines, c.thawed(t, events))

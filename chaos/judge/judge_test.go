@@ -264,3 +264,36 @@ func TestGrowth(t *testing.T) {
 	expect(t, find(t, lines, "growth of goroutines"), 0, false)
 	expect(t, find(t, lines, "growth of file"), 0, false)
 }
+
+// A key is excused by what happened in its own life, and by nothing else.
+func TestExtraByEvents(t *testing.T) {
+	const life = 1000 * ms // is a time in the life of a key that is admitted 1,000 times and 12 beyond
+	for _, tt := range []struct {
+		name   string
+		limit  int64
+		events []history.Event
+		want   float64
+	}{
+		{"nothing", 1000, nil, 12},
+		{"a kill before, a pause after", 1000, []history.Event{
+			{At: 1, Kind: history.Killed}, {At: 2 * life, Kind: history.Paused}, {At: 3 * life, Kind: history.Resumed}}, 12},
+		{"a kill", 1000, []history.Event{{At: life, Kind: history.Killed}}, 2},
+		{"a kill, and a pause that began before", 1000, []history.Event{
+			{At: 1, Kind: history.Paused}, {At: life, Kind: history.Killed}, {At: life, Kind: history.Resumed}}, 0},
+		{"a kill, of a limit below 100", 99, []history.Event{{At: life, Kind: history.Killed}}, 12},
+		{"a cut", 99, []history.Event{{At: 550 * ms, Kind: history.Cut}, {At: 560 * ms, Kind: history.Healed}}, 0},
+		{"a cut, healed long before", 99, []history.Event{{At: -2 * healing, Kind: history.Cut}, {At: 10*ms - healing, Kind: history.Healed}}, 12},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := newCase(class("fixed_window", tt.limit))
+			c.Bounds.Extra.ByEvents = true
+			for i := range tt.limit + 12 {
+				c.History.Add(verdict(1, 500*ms+i*ms, true, history.Owner))
+			}
+			for _, e := range tt.events {
+				c.History.Mark(e)
+			}
+			expect(t, find(t, Judge(c), "beyond what happened"), tt.want, tt.want > 0)
+		})
+	}
+}

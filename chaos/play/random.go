@@ -9,8 +9,8 @@ import (
 	"github.com/ringlimit/ringlimit/chaos/scenario"
 )
 
-// random does one harm after another. After each the cluster is as large as it
-// was.
+// random does one harm after another, each to keys of its own, which are used up
+// after it. Then the cluster is as large as it was.
 func (st *stage) random(ctx context.Context, r *scenario.Random) error {
 	d := r.For
 	if st.Duration > 0 {
@@ -19,14 +19,22 @@ func (st *stage) random(ctx context.Context, r *scenario.Random) error {
 	for began := time.Now(); time.Since(began) < d; {
 		kind := r.Kinds[st.rand.IntN(len(r.Kinds))]
 		st.meter.say("random harm: " + kind)
-		if err := st.harm(ctx, kind); err != nil {
+		if err := st.trial(ctx, r, kind); err != nil {
 			return fmt.Errorf("%s, after %v: %w", kind, time.Since(began).Round(time.Second), err)
-		}
-		if err := wait(ctx, r.Pause); err != nil {
-			return err
 		}
 	}
 	return nil
+}
+
+func (st *stage) trial(ctx context.Context, r *scenario.Random, kind string) error {
+	st.keys.Fresh()
+	if err := wait(ctx, r.Pause); err != nil {
+		return err
+	}
+	if err := st.harm(ctx, kind); err != nil {
+		return err
+	}
+	return within(ctx, recovery, func(ctx context.Context) error { return st.clients.Fill(ctx, st.keys.Current()) })
 }
 
 // Bounds on one random harm.

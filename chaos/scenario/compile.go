@@ -149,7 +149,7 @@ func (c *compiler) class(path string, k *counter) Class {
 
 func (c *compiler) bounds(b *bounds) Bounds {
 	return Bounds{
-		Extra:      c.share("$.bounds.extra", b.Extra),
+		Extra:      c.extra(b.Extra),
 		Slack:      c.number("$.bounds.slack", b.Slack, 0, maxTimes),
 		Unanswered: c.share("$.bounds.unanswered", b.Unanswered),
 		Homeless:   c.share("$.bounds.homeless", b.Homeless),
@@ -211,6 +211,14 @@ func (c *compiler) optional(path, text string) time.Duration {
 		return 0
 	}
 	return c.span(path, text, 0, maxSpan)
+}
+
+// extra is a share, or by_events.
+func (c *compiler) extra(text string) Share {
+	if text == "by_events" {
+		return Share{ByEvents: true}
+	}
+	return c.share("$.bounds.extra", text)
 }
 
 // share reads "any", "3" and "1%". Nothing means 0: what is not promised away

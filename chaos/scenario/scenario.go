@@ -251,6 +251,7 @@ type Bounds struct {
 // Share is a number, a percentage, or no bound.
 type Share struct {
 	Unbounded bool
+	ByEvents  bool // of Extra: what the events in the life of each key excuse
 	Percent   float64
 	Count     int64
 }
@@ -264,6 +265,8 @@ func (s Share) String() string {
 	switch {
 	case s.Unbounded:
 		return "any"
+	case s.ByEvents:
+		return "by_events"
 	case s.Percent != 0:
 		return fmt.Sprintf("%g%%", s.Percent)
 	}
