@@ -54,7 +54,7 @@ func command(out, problems io.Writer) *cobra.Command {
 		Short:         "Run scenarios against real nodes and judge what they kept of their promises",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          func(*cobra.Command, []string) error { return s.validate() },
+		Args:          func(cmd *cobra.Command, _ []string) error { return s.validate(cmd.Flags().Changed("nodes")) },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || s.list {
 				return list(out)
@@ -79,15 +79,16 @@ func (s *settings) bind(cmd *cobra.Command) {
 	fs.BoolVar(&s.keep, "keep", false, "keep the logs of the nodes, also when all went well")
 	fs.Uint64Var(&s.seed, "seed", 0, "chooses keys, nodes and victims (0: a new one each time, which the table tells)")
 	fs.DurationVar(&s.duration, "duration", 0, "how long the repetitions of a scenario go on (0: as often as it says)")
-	fs.IntVar(&s.nodes, "nodes", 0, "how many nodes to begin with (0: as many as the scenario says)")
+	fs.IntVar(&s.nodes, "nodes", 0, "how many nodes to begin with (default: as many as the scenario says)")
 	fs.StringVar(&s.report, "report", "", "file for a report of all scenarios as one HTML page")
 	fs.StringVar(&s.tags, "tags", "", "build tags for the program under test, such as those of a planted fault")
 	fs.StringVar(&s.binary, "binary", "", "program under test (empty: it is built from this repository)")
 }
 
-func (s *settings) validate() error {
+// validate is told whether a number of nodes was asked for.
+func (s *settings) validate(nodes bool) error {
 	switch {
-	case s.nodes < 0 || s.nodes > scenario.MaxNodes:
+	case nodes && (s.nodes < 1 || s.nodes > scenario.MaxNodes):
 		return fmt.Errorf("--nodes: must be from 1 to %d, is %d", scenario.MaxNodes, s.nodes)
 	case s.duration < 0:
 		return fmt.Errorf("--duration: must not be negative, is %v", s.duration)

@@ -53,10 +53,13 @@ func TestBadInput(t *testing.T) {
 		{[]string{bad}, "bad.yaml:4:5: unknown field \"kil\""},
 		{[]string{"gone.yaml"}, "gone.yaml"},
 		{[]string{"kill", "--nodes", "2"}, "--nodes: kill needs at least 3, not 2"},
+		{[]string{"kill", "--nodes", "0"}, "--nodes: must be from 1 to 16, is 0"},
 		{[]string{"kill", "--nodes", "17"}, "--nodes: must be from 1 to 16, is 17"},
 		{[]string{"kill", "--duration", "-1s"}, "--duration: must not be negative"},
 		{[]string{"kill", "--binary", "x", "--tags", "y"}, "--tags: have no effect"},
-		{[]string{"kill", "--binary", "/no/such/file"}, "/no/such/file"},
+		{[]string{"kill", "--binary", "/no/such/file"}, "--binary: exec: \"/no/such/file\": stat /no/such/file: no such file"},
+		{[]string{"kill", "--binary", bad}, "--binary: exec: \"" + bad + "\": permission denied"},
+		{[]string{"kill", "--report", "/no/such/page"}, "--report: open /no/such/page: no such file"},
 		{[]string{"kill", "--frob"}, "unknown flag: --frob"},
 	} {
 		var out, problems bytes.Buffer

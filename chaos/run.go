@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 
 	"github.com/ringlimit/ringlimit/chaos/judge"
@@ -49,9 +50,25 @@ func (s *settings) draw(runs []report.Run) error {
 	return errors.Join(report.Write(f, "ringlimit: chaos", runs), f.Close())
 }
 
+// probe finds out before a run of many minutes whether the report can be
+// written. An old one stays as it is.
+func (s *settings) probe() error {
+	if s.report == "" {
+		return nil
+	}
+	f, err := os.OpenFile(s.report, os.O_CREATE|os.O_WRONLY, 0o666)
+	if err != nil {
+		return fmt.Errorf("--report: %w", err)
+	}
+	return f.Close()
+}
+
 // runAll runs the scenarios one after the other. A broken bound does not keep
 // the others from running.
 func (s *settings) runAll(ctx context.Context, scenarios []*scenario.Scenario, out, problems io.Writer) (err error) {
+	if err := s.probe(); err != nil {
+		return err
+	}
 	dir, err := os.MkdirTemp("", "ringlimit-chaos-")
 	if err != nil {
 		return err
@@ -93,11 +110,13 @@ func (s *settings) runAll(ctx context.Context, scenarios []*scenario.Scenario, o
 func (s *settings) build(ctx context.Context, dir string, problems io.Writer) error {
 	if s.binary != "" {
 		var err error
-		s.binary, err = filepath.Abs(s.binary)
-		if err == nil {
-			_, err = os.Stat(s.binary)
+		if s.binary, err = filepath.Abs(s.binary); err == nil {
+			_, err = exec.LookPath(s.binary)
 		}
-		return err
+		if err != nil {
+			return fmt.Errorf("--binary: %w", err)
+		}
+		return nil
 	}
 	fmt.Fprintln(problems, "building the program under test")
 	var err error

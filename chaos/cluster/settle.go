@@ -1,8 +1,10 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 )
@@ -32,20 +34,53 @@ func Await(ctx context.Context, holds func(context.Context) error) error {
 	}
 }
 
-// AwaitReady waits until all of the nodes are ready.
+// AwaitReady waits until all of the nodes are ready. It does not wait for one
+// that is gone: the error is an *Ended.
 func (c *Cluster) AwaitReady(ctx context.Context, nodes ...*Node) error {
-	return Await(ctx, func(context.Context) error {
+	var gone *Ended
+	err := Await(ctx, func(context.Context) error {
 		for _, n := range nodes {
 			switch {
 			case n.Ready():
 			case n.Down():
-				return fmt.Errorf("%s ended before it was ready; see %s", n.Name, n.Log())
+				gone = n.ended()
+				return nil
 			default:
 				return fmt.Errorf("%s is not ready", n.Name)
 			}
 		}
 		return nil
 	})
+	if gone != nil {
+		return gone
+	}
+	return err
+}
+
+// Ended is the error of a node that ended before it was ready.
+type Ended struct {
+	Name string
+	Code int    // what it ended with, -1 for a signal
+	Last string // line of its log
+}
+
+func (e *Ended) Error() string {
+	return fmt.Sprintf("%s ended before it was ready, with exit code %d: %s", e.Name, e.Code, e.Last)
+}
+
+// ended describes the last process of a node that is down.
+func (n *Node) ended() *Ended {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	e := &Ended{Name: n.Name, Code: -1}
+	if n.proc != nil {
+		e.Code = n.proc.ExitCode()
+	}
+	if log, err := os.ReadFile(n.Log()); err == nil {
+		log = bytes.TrimSpace(log)
+		e.Last = string(log[bytes.LastIndexByte(log, '\n')+1:])
+	}
+	return e
 }
 
 // Settled says why the cluster is not at rest. It is when all that run are

@@ -6,6 +6,7 @@
 package netns
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -102,7 +103,8 @@ func (n *Net) hold() (home, error) {
 	for range 500 { // until it has left our namespace
 		select {
 		case <-p.Done():
-			return h, fmt.Errorf("%w: unshare --net failed (are you root?); see %s", ErrUnable, n.log)
+			said, _ := os.ReadFile(n.log) // a skipped run keeps no logs
+			return h, fmt.Errorf("%w: are you root? %s", ErrUnable, bytes.TrimSpace(said))
 		case <-time.After(2 * time.Millisecond):
 		}
 		if away, err := h.away(); err != nil || away {

@@ -51,6 +51,8 @@ type links interface {
 // stuck is a step that the cluster did not let come to its end.
 type stuck struct{ error }
 
+func (s stuck) Unwrap() error { return s.error }
+
 // stage is a run under way.
 type stage struct {
 	*scenario.Scenario
@@ -180,9 +182,21 @@ func (st *stage) perform(ctx context.Context) error {
 	beside.Go(func() { st.report(running) })
 	beside.Go(func() { st.cluster.Watch(running) })
 	if err := st.boot(ctx); err != nil {
-		return err
+		return refusal(err)
 	}
 	return st.steps(ctx, st.Steps)
+}
+
+// badInput is the program's exit code when it cannot do what it was told.
+const badInput = 2
+
+// refusal is err, or why a node did not want to run at all: a flag that it does
+// not know, an address in use. That is the scenario's fault or the machine's.
+func refusal(err error) error {
+	if e, ok := errors.AsType[*cluster.Ended](err); ok && e.Code == badInput {
+		return e
+	}
+	return err
 }
 
 // bootTime is how long the first nodes may take to find each other.
