@@ -1,6 +1,9 @@
 package owner
 
-import "github.com/ringlimit/ringlimit/limit"
+import (
+	"github.com/ringlimit/ringlimit/internal/planted"
+	"github.com/ringlimit/ringlimit/limit"
+)
 
 // Entry is a counter on its way to another node.
 type Entry struct {
@@ -94,5 +97,9 @@ func (t *Table) export(p *partition, now int64, s *slot) (e Entry, used bool) {
 	if rule.FreshAt(state) <= now {
 		return Entry{}, false
 	}
-	return Entry{s.id, p.names.at(s.name), rule, rule.Ship(state, now)}, true
+	e = Entry{s.id, p.names.at(s.name), rule, rule.Ship(state, now)}
+	if planted.Fault == planted.AbsoluteTime && rule.Algorithm == limit.TokenBucket {
+		e.State.A += planted.Clock()
+	}
+	return e, true
 }

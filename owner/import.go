@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ringlimit/ringlimit/internal/planted"
 	"github.com/ringlimit/ringlimit/limit"
 )
 
@@ -78,7 +79,11 @@ func (t *Table) receive(p *partition, now int64, e *Entry) error {
 	if len(e.Name) == 0 || e.Rule == nil {
 		return errNoCounter
 	}
-	state := e.Rule.Receive(e.State, now)
+	shipped := e.State
+	if planted.Fault == planted.AbsoluteTime && e.Rule.Algorithm == limit.TokenBucket {
+		shipped.A -= planted.Clock()
+	}
+	state := e.Rule.Receive(shipped, now)
 	if e.Rule.FreshAt(state) <= now {
 		return nil
 	}
@@ -108,6 +113,9 @@ func (t *Table) join(p *partition, now int64, s *slot, theirs *limit.Rule, state
 		t.rules.release(was)
 	} else {
 		state = ours.Carry(theirs, state, now)
+	}
+	if planted.Fault == planted.Add && rule.Algorithm == limit.FixedWindow {
+		own.C += state.C
 	}
 	merged := rule.Merge(own, state, now)
 	t.keep(p, s, log, rule, &merged)

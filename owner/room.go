@@ -1,6 +1,9 @@
 package owner
 
-import "github.com/ringlimit/ringlimit/limit"
+import (
+	"github.com/ringlimit/ringlimit/internal/planted"
+	"github.com/ringlimit/ringlimit/limit"
+)
 
 const (
 	// reclaimSlots bounds how many counters a call looks at to make room for
@@ -14,7 +17,9 @@ const (
 func (t *Table) create(p *partition, now int64, c *Call, state *limit.State) bool {
 	if !t.makeRoom(p, c.Counter, state.Log, withinBound) &&
 		(!t.reclaim(p, now) || !t.makeRoom(p, c.Counter, state.Log, withinBound)) {
-		return false
+		if planted.Fault != planted.Evict || !t.evict(p, c.Counter, state.Log) {
+			return false
+		}
 	}
 	t.insert(p, c.ID, c.Counter, c.Rule, state)
 	return true

@@ -109,13 +109,19 @@ func (t *Table) dropIfFresh(p *partition, i int, now int64) bool {
 	if rule.FreshAt(p.state(s, rule)) > now {
 		return false
 	}
-	t.memory.add(-p.freeLog(logOf(s, rule)))
-	p.names.drop(s.name)
-	t.rules.release(s.rule)
-	p.slots.remove(i)
+	t.drop(p, i)
 	p.floor = max(p.floor, now)
 	t.dropped.Add(1)
 	return true
+}
+
+// drop removes the counter at i.
+func (t *Table) drop(p *partition, i int) {
+	s := &p.slots.at[i]
+	t.memory.add(-p.freeLog(logOf(s, t.rules.at(s.rule))))
+	p.names.drop(s.name)
+	t.rules.release(s.rule)
+	p.slots.remove(i)
 }
 
 // tidy gives back memory that the partition's counters no longer need.

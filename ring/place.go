@@ -4,6 +4,7 @@ import (
 	"github.com/buraksezer/consistent"
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/ringlimit/ringlimit/internal/planted"
 	"github.com/ringlimit/ringlimit/membership"
 )
 
@@ -60,6 +61,9 @@ func standbys(circle *consistent.Consistent, members []consistent.Member, owner 
 			}
 		}
 		circle.Add(m)
+	}
+	if planted.Fault == planted.ClosestStandby {
+		closest(circle, standby)
 	}
 	return standby
 }

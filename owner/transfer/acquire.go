@@ -3,6 +3,7 @@ package transfer
 import (
 	"slices"
 
+	"github.com/ringlimit/ringlimit/internal/planted"
 	"github.com/ringlimit/ringlimit/membership"
 	"github.com/ringlimit/ringlimit/owner"
 )
@@ -290,7 +291,9 @@ func (c *Core) takeChunk(part *Part, s *source) {
 	case part.Release != s.release || part.From != s.from:
 		return
 	}
-	c.take(part.Partition, &part.Chunk)
+	if planted.Fault != planted.NoMerge {
+		c.take(part.Partition, &part.Chunk)
+	}
 	s.status, s.heard, s.again = part.Status, c.now, c.now
 	s.from = part.Chunk.Next
 	if !part.Chunk.More {

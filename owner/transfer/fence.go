@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"github.com/ringlimit/ringlimit/internal/planted"
 	"github.com/ringlimit/ringlimit/membership"
 	"github.com/ringlimit/ringlimit/owner"
 )
@@ -39,6 +40,8 @@ type fence struct {
 // before the next check, so whoever decides has to compare.
 func (c *Core) DecideUntil() int64 {
 	switch {
+	case planted.Fault == planted.NoFence:
+		return neverThis
 	case c.fence.closed:
 		return 0
 	case c.Alone():

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"github.com/ringlimit/ringlimit/internal/planted"
 	"github.com/ringlimit/ringlimit/membership"
 	"github.com/ringlimit/ringlimit/owner"
 )
@@ -27,6 +28,8 @@ func (c *Core) nudgee(p int) membership.NodeID {
 	pt := &c.parts[p]
 	owns := c.view.owner(p)
 	switch {
+	case pt.phase == owner.Released && planted.Fault == planted.NoRepeat:
+		return ""
 	case pt.phase == owner.Released && !c.stranded(pt):
 		return pt.given.to
 	case (pt.phase == owner.Holding || pt.phase == owner.Released) && owns != c.cfg.Self.ID:

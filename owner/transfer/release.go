@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"github.com/ringlimit/ringlimit/internal/planted"
 	"github.com/ringlimit/ringlimit/membership"
 	"github.com/ringlimit/ringlimit/owner"
 )
@@ -91,6 +92,9 @@ func (c *Core) freeze(p int, g gift) {
 	c.number++
 	g.number = c.number
 	pt.given, pt.holder = g, g.to
+	if pt.phase = owner.Released; planted.Fault == planted.NoFreeze {
+		return // the table decides on
+	}
 	c.setPhase(p, owner.Released)
 }
 
