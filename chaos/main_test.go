@@ -17,6 +17,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == asHarness {
+		os.Args = os.Args[1:]
+		os.Exit(process())
+	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		os.RemoveAll(built)
 		os.Exit(code)
