@@ -218,7 +218,7 @@ func (c *Core) Receive(now int64, from membership.NodeID, boot membership.BootID
 	case *Beat:
 		c.beaten(from, m)
 	case *BeatBack:
-		c.beatBack(m)
+		c.beatBack(from, boot, m)
 	case *Replicate:
 		c.replicate(from, m)
 	case *Replicated:

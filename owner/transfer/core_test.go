@@ -280,6 +280,42 @@ func TestABusyStandbyIsNotReplaced(t *testing.T) {
 	}
 }
 
+// A distant standby, whose words take long, is not silent yet when a near one would
+// be. What a question that waited with a stopped process says of the way is soon
+// forgotten.
+func TestADistantStandbyIsGivenTime(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		trip        time.Duration
+		beats       int // that it answers at once after that
+		keeps, ends time.Duration
+	}{
+		{"near", time.Millisecond, 1, 40 * time.Millisecond, 45 * time.Millisecond},
+		{"distant", 60 * time.Millisecond, 0, 99 * time.Millisecond, 105 * time.Millisecond},
+		{"stopped for 10 s", 10 * time.Second, 0, 239 * time.Millisecond, 245 * time.Millisecond},
+		{"… 2 s ago", 10 * time.Second, 20, 50 * time.Millisecond, 60 * time.Millisecond},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p, i, first := guarded(t)
+			p.hear(first, &BeatBack{At: p.now - int64(tt.trip)})
+			for range tt.beats {
+				p.pass(time.Millisecond)
+				p.hear(first, &BeatBack{At: p.now})
+			}
+			p.Charge(i, owner.ID{Lo: 1}, 1, 0, "reply")
+			p.Owe(p.now)
+			p.pass(tt.keeps)
+			if paid := p.paid(); p.Partition(i).Standby != first || len(paid) > 0 {
+				t.Errorf("after %v the standby was %s and is %q; paid: %v", tt.keeps, first, p.Partition(i).Standby, paid)
+			}
+			p.pass(tt.ends - tt.keeps)
+			if p.Partition(i).Standby == first || len(p.paid()) != 1 {
+				t.Errorf("after %v it is the standby", tt.ends)
+			}
+		})
+	}
+}
+
 // Who stood still cannot say that another was silent meanwhile.
 func TestAStallOfOurOwnReplacesNobody(t *testing.T) {
 	p, i, first := guarded(t)

@@ -122,9 +122,12 @@ func (c *Core) beaten(from membership.NodeID, m *Beat) {
 	c.send(from, &BeatBack{m.At, c.view.snapshot(c.now)})
 }
 
-func (c *Core) beatBack(m *BeatBack) {
+func (c *Core) beatBack(from membership.NodeID, boot membership.BootID, m *BeatBack) {
 	if m.At > c.now {
 		return // not ours
+	}
+	if known := c.view.find(from); known != nil && known.Boot == boot {
+		known.travelled(c.now - m.At)
 	}
 	c.learn(m.Records)
 	if c.fence.closed && m.At >= c.fence.since {

@@ -192,14 +192,19 @@ func (c *Core) chase() {
 	}
 }
 
-// silent counts a tick at which the standby owes us a word.
+// silent counts a tick at which the standby owes us a word. The time that a word
+// and its answer are on their way is no silence.
 func (c *Core) silent(r *replica) bool {
 	if !c.quiet(r.to, r.heard, copyAgain, deaf) {
 		r.ticks = 0
 		return false
 	}
 	r.ticks++
-	return r.ticks >= silentTicks && c.quiet(r.to, r.heard, silent, deaf)
+	trip := int64(0)
+	if m := c.view.find(r.to); m != nil {
+		trip = m.trip
+	}
+	return r.ticks >= silentTicks && c.quiet(r.to, r.heard, silent+trip, deaf+trip)
 }
 
 // replace takes another standby for one that is silent, for all partitions that

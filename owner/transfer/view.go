@@ -34,7 +34,17 @@ type member struct {
 	mute    int64 // it is no standby, until then
 	deaf    bool  // though it talked all the while
 	heard   int64 // when its latest message came
+	trip    int64 // how long a word to it and back takes; see travelled
 }
+
+// longestTrip bounds what a question that waited with a process that stood still
+// says of the way.
+const longestTrip = 200 * ms
+
+// travelled notes how long an answer took. The longest counts, and is forgotten by
+// an eighth with each beat: on a distant or busy node's silence we wait longer
+// than on that of a near one, whose answers come at once.
+func (m *member) travelled(took int64) { m.trip = min(max(took, m.trip-m.trip/8), longestTrip) }
 
 // gone says that no process answers under this record.
 func (m *member) gone(now int64) bool { return m.State == Dead || now < m.refused }
@@ -71,7 +81,7 @@ func (v *view) put(r Record, now int64) (came bool) {
 	m := &v.members[i]
 	came = r.State != Dead && (!ok || m.State == Dead || m.Boot != r.Boot)
 	if m.Boot != r.Boot {
-		m.refused, m.mute, m.heard = 0, 0, 0 // another process
+		m.refused, m.mute, m.heard, m.trip = 0, 0, 0, 0 // another process
 	}
 	if r.State == Dead {
 		m.died = r.died(now)
