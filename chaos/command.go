@@ -30,6 +30,7 @@ type settings struct {
 	duration         time.Duration
 	nodes            int
 	tags, binary     string
+	builds           map[string]string // other programs, by their tag
 	report           string
 }
 

@@ -79,7 +79,7 @@ func (s *settings) runAll(ctx context.Context, scenarios []*scenario.Scenario, o
 			err = errors.Join(err, os.RemoveAll(dir))
 		}
 	}()
-	if err := s.build(ctx, dir, problems); err != nil {
+	if err := errors.Join(s.build(ctx, dir, problems), s.buildOthers(ctx, dir, scenarios, problems)); err != nil {
 		return err
 	}
 	sums := summary{}
@@ -124,6 +124,25 @@ func (s *settings) build(ctx context.Context, dir string, problems io.Writer) er
 	return err
 }
 
+// buildOthers makes the programs that join, before any load would suffer from it.
+func (s *settings) buildOthers(ctx context.Context, dir string, scenarios []*scenario.Scenario, problems io.Writer) error {
+	s.builds = map[string]string{}
+	for _, sc := range scenarios {
+		for _, tag := range scenario.Builds(sc.Steps) {
+			if s.builds[tag] != "" {
+				continue
+			}
+			fmt.Fprintln(problems, "building the program with", tag)
+			binary, err := builder.Build(ctx, dir, tag)
+			if err != nil {
+				return err
+			}
+			s.builds[tag] = binary
+		}
+	}
+	return nil
+}
+
 func (s *settings) runOne(ctx context.Context, sc *scenario.Scenario, dir string, problems io.Writer) (*result, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
@@ -131,7 +150,7 @@ func (s *settings) runOne(ctx context.Context, sc *scenario.Scenario, dir string
 	bar := newBar(problems, sc.Name)
 	defer bar.close()
 	o, err := play.Play(ctx, sc, play.Options{
-		Binary: s.binary, Dir: dir, Seed: s.seed, Nodes: s.nodes, Duration: s.duration, Progress: bar.show,
+		Binary: s.binary, Builds: s.builds, Dir: dir, Seed: s.seed, Nodes: s.nodes, Duration: s.duration, Progress: bar.show,
 	})
 	if play.Unable(err) {
 		return &result{Scenario: sc.Name, Seed: s.seed, Skipped: err.Error()}, nil

@@ -79,9 +79,9 @@ func (c *Cluster) Close() error {
 // idle is how many connections to a node are kept for its clients.
 const idle = 256
 
-// Add makes a place for one more node, which does not run yet. An alien has
-// another secret, so that it belongs to no cluster of ours, whatever it claims.
-func (c *Cluster) Add(alien bool) (*Node, error) {
+// Add makes a place for one more node, which does not run yet. The zero Stranger
+// is a member like all others.
+func (c *Cluster) Add(s Stranger) (*Node, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	number := len(c.nodes)
@@ -95,13 +95,13 @@ func (c *Cluster) Add(alien bool) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{
-		Number:  number,
-		Name:    name,
-		Alien:   alien,
-		cluster: c,
-		place:   place,
-		group:   group,
-		http:    &http.Client{Transport: &http.Transport{DialContext: place.Dial, MaxIdleConnsPerHost: idle}},
+		Number:   number,
+		Name:     name,
+		Stranger: s,
+		cluster:  c,
+		place:    place,
+		group:    group,
+		http:     &http.Client{Transport: &http.Transport{DialContext: place.Dial, MaxIdleConnsPerHost: idle}},
 	}
 	c.nodes = append(c.nodes, n)
 	c.probing.Go(func() { n.probe(c.ctx) })
@@ -117,14 +117,14 @@ func (c *Cluster) Nodes() []*Node {
 
 // Running lists the members that run and were not told to end.
 func (c *Cluster) Running() []*Node {
-	return slices.DeleteFunc(c.Nodes(), func(n *Node) bool { return n.Alien || !n.Running() })
+	return slices.DeleteFunc(c.Nodes(), func(n *Node) bool { return n.outside() || !n.Running() })
 }
 
 // Doors lists where a load balancer would send clients now.
 func (c *Cluster) Doors() []load.Door {
 	var doors []load.Door
 	for _, n := range c.Nodes() {
-		if n.Ready() && !n.Alien {
+		if n.Ready() && !n.outside() {
 			doors = append(doors, n.door())
 		}
 	}

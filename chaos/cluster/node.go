@@ -31,7 +31,7 @@ const (
 type Node struct {
 	Number int
 	Name   string
-	Alien  bool // it has another secret, and is none of the cluster
+	Stranger
 
 	cluster *Cluster
 	place   Place
@@ -73,7 +73,7 @@ func (n *Node) Log() string { return filepath.Join(n.cluster.Dir, n.Name+".log")
 
 // secret is the file with the secret of the node's cluster.
 func (n *Node) secret() string {
-	if n.Alien {
+	if n.Secret {
 		return n.cluster.alienSecret()
 	}
 	return n.cluster.secret()
@@ -102,7 +102,7 @@ func (n *Node) start(join []string, ahead time.Duration) error {
 		return fmt.Errorf("%s runs already", n.Name)
 	}
 	command := n.command(join, ahead)
-	n.cluster.History.Mark(history.Event{Kind: history.Started, Node: n.Number, Text: n.Name})
+	n.cluster.History.Mark(history.Event{Kind: history.Started, Node: n.Number, Text: n.Name, Refused: n.Refused})
 	p, err := n.cluster.Group.Start(n.Log(), command[0], command[1:]...)
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func (n *Node) command(join []string, ahead time.Duration) []string {
 	if files := n.cluster.Files; files > 0 {
 		command = append(command, "prlimit", fmt.Sprint("--nofile=", files), "--")
 	}
-	command = append(command, n.cluster.Binary, "serve",
+	command = append(command, n.program(), "serve",
 		"--name", n.Name, "--rules", n.cluster.rules(), "--secret-file", n.secret(),
 		"--http", at(n.place.Doors, httpPort), "--grpc", at(n.place.Doors, grpcPort), "--admin", at(n.place.Doors, adminPort),
 		"--peer", at(n.place.Host, PeerPort), "--gossip", at(n.place.Host, GossipPort))

@@ -33,6 +33,9 @@ type Event struct {
 	Node int
 	Text string // what a person should read
 
+	// Refused says, of Started, that the process should end by itself.
+	Refused bool
+
 	// Keys are those whose owner it happened to, where that was asked for.
 	Keys []uint32
 	// Code is a process's exit code, of Exited, and Why what else is known of its

@@ -27,7 +27,7 @@ func (c *Case) lives(events []history.Event) []Line {
 }
 
 type life struct {
-	told  map[int]history.Event // who was told to end, by what
+	told  map[int]history.Event // who was told to end, by what, or has no place here
 	begun map[int]int64         // who is not ready yet, since when
 
 	crashed, failed, left int
@@ -38,8 +38,11 @@ type life struct {
 func (l *life) see(e history.Event) {
 	switch e.Kind {
 	case history.Started:
-		l.begun[e.Node] = e.At
-		delete(l.told, e.Node)
+		if delete(l.told, e.Node); e.Refused {
+			l.told[e.Node] = e
+		} else {
+			l.begun[e.Node] = e.At
+		}
 	case history.Ready:
 		if at, ok := l.begun[e.Node]; ok {
 			l.ready = max(l.ready, time.Duration(e.At-at))

@@ -23,8 +23,9 @@ import (
 
 // Options are what the caller decides.
 type Options struct {
-	Binary   string // the program under test
-	Dir      string // for logs; exists and is empty
+	Binary   string            // the program under test
+	Builds   map[string]string // other programs, by the tag that a join may ask for
+	Dir      string            // for logs; exists and is empty
 	Seed     uint64
 	Nodes    int           // 0: as the scenario says
 	Duration time.Duration // how long its repetitions go on; 0: as often as it says
@@ -206,7 +207,7 @@ const bootTime = 30 * time.Second
 func (st *stage) boot(ctx context.Context) error {
 	var nodes []*cluster.Node
 	for range st.Nodes() {
-		n, err := st.cluster.Add(false)
+		n, err := st.cluster.Add(cluster.Stranger{})
 		if err != nil {
 			return err
 		}

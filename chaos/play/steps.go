@@ -114,16 +114,22 @@ func wait(ctx context.Context, d time.Duration) error {
 func (st *stage) join(ctx context.Context, j *scenario.Join) error {
 	var nodes []*cluster.Node
 	for range j.Count {
-		n, err := st.cluster.Add(j.Alien)
+		n, err := st.cluster.Add(cluster.Stranger{Secret: j.Alien, Binary: st.Builds[j.Build], Refused: j.Refused != ""})
 		if err != nil {
 			return err
 		}
 		nodes = append(nodes, n)
 	}
-	if err := st.cluster.Start(j.Clock, nodes...); err != nil || !j.Ready {
+	err := st.cluster.Start(j.Clock, nodes...)
+	switch {
+	case err != nil:
 		return err
+	case j.Refused != "":
+		return within(ctx, bootTime, func(ctx context.Context) error { return cluster.AwaitRefused(ctx, j.Refused, nodes...) })
+	case j.Ready:
+		return within(ctx, bootTime, func(ctx context.Context) error { return st.cluster.AwaitReady(ctx, nodes...) })
 	}
-	return within(ctx, bootTime, func(ctx context.Context) error { return st.cluster.AwaitReady(ctx, nodes...) })
+	return nil
 }
 
 // signal ends nodes, all at once, and waits for their end.

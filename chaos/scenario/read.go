@@ -67,10 +67,12 @@ type (
 		Bursty int `yaml:"bursty"`
 	}
 	join struct {
-		Count int    `yaml:"count"`
-		Ready *bool  `yaml:"ready"`
-		Clock string `yaml:"clock"`
-		Alien bool   `yaml:"alien"`
+		Count   int    `yaml:"count"`
+		Ready   *bool  `yaml:"ready"`
+		Clock   string `yaml:"clock"`
+		Alien   bool   `yaml:"alien"`
+		Build   string `yaml:"build"`
+		Refused string `yaml:"refused"`
 	}
 	ending struct {
 		Nodes string `yaml:"nodes"`

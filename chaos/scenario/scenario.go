@@ -4,6 +4,7 @@ package scenario
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -113,6 +114,10 @@ type Join struct {
 	Ready bool          // wait until they are
 	Clock time.Duration // ahead of everybody's monotonic clock by this
 	Alien bool          // with another secret: it must find no way in
+	Build string        // a build tag: another program than everybody's
+	// Refused is what it must say as it ends by itself, none of the cluster;
+	// empty: it is welcome.
+	Refused string
 }
 
 // Signal ends processes. Wait is how long the harness waits for their exit; 0
@@ -204,6 +209,21 @@ func RandomKinds() []string { return []string{"kill", "terminate", "pause", "joi
 type Repeat struct {
 	Times int
 	Steps []Step
+}
+
+// Builds lists, each once, the build tags of the programs that join, beside the
+// one under test.
+func Builds(steps []Step) (tags []string) {
+	for i := range steps {
+		switch s := &steps[i]; {
+		case s.Repeat != nil:
+			tags = append(tags, Builds(s.Repeat.Steps)...)
+		case s.Join != nil && s.Join.Build != "":
+			tags = append(tags, s.Join.Build)
+		}
+	}
+	slices.Sort(tags)
+	return slices.Compact(tags)
 }
 
 // Count is how many steps there are, repetitions included.

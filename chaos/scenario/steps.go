@@ -105,11 +105,19 @@ func (c *compiler) join(at string, j *join) *Join {
 	if j.Clock != "" {
 		clock = c.span(at+".clock", j.Clock, 0, maxClock)
 	}
+	if j.Build != "" && !className.MatchString(j.Build) {
+		c.wrong(at+".build", "%q is no build tag; write it like planted_ring", j.Build)
+	}
+	if j.Refused != "" && j.Ready != nil {
+		c.wrong(at+".ready", "and refused exclude each other")
+	}
 	return &Join{
-		Count: c.number(at+".count", j.Count, 1, MaxNodes),
-		Ready: j.Ready == nil || *j.Ready,
-		Clock: clock,
-		Alien: j.Alien,
+		Count:   c.number(at+".count", j.Count, 1, MaxNodes),
+		Ready:   j.Ready == nil && j.Refused == "" || j.Ready != nil && *j.Ready,
+		Clock:   clock,
+		Alien:   j.Alien,
+		Build:   j.Build,
+		Refused: j.Refused,
 	}
 }
 
