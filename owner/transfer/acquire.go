@@ -215,7 +215,7 @@ func (c *Core) over(s *source) bool {
 		return false
 	}
 	if m.State == Dead {
-		until := max(s.heard, m.died) + deadBudget
+		until := max(s.heard, m.died) + deadBudget + m.trip // for a distant one that is not dead
 		c.arm(until)
 		return c.now < m.refused || c.now >= until
 	}

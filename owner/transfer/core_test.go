@@ -202,6 +202,17 @@ func TestTheDeadAreAskedForATenthOfASecond(t *testing.T) {
 	p.want(owner.Holding, 0)
 }
 
+// A distant member that gossip is wrong about has time to answer.
+func TestTheDistantDeadAreAskedForLonger(t *testing.T) {
+	p := newPeer(t, record("b", membership.Serving))
+	p.hear("b", &BeatBack{At: p.now - 150*ms})
+	p.Learn(p.now, []Record{record("b", Dead)})
+	p.pass(240 * time.Millisecond)
+	p.want(owner.Acquiring, 0)
+	p.pass(20 * time.Millisecond)
+	p.want(owner.Holding, 0)
+}
+
 // The copy goes to who would own the partition without this node, which need
 // not be the next node on any list.
 func TestTheStandbyIsTheOwnerWithoutMe(t *testing.T) {
