@@ -10,8 +10,8 @@ import (
 )
 
 // What GOMEMLIMIT says stays, and whoever gives the counters more than that
-// leaves is told. (That a cgroup's limit is found is shown where there are
-// cgroups: chaos/main_test.go.)
+// leaves is told. (That a cgroup's limit is found is shown by a
+// scenario of chaos, memory-cgroup: without it the kernel kills all its nodes.)
 func TestLimitMemory(t *testing.T) {
 	const limit = 100 << 20
 	t.Setenv("GOMEMLIMIT", "100MiB") // the runtime has read it at the start of this process
