@@ -227,6 +227,8 @@ func TestLives(t *testing.T) {
 	mark(600, history.Killed, 1, 0)
 	mark(601, history.Exited, 1, -1)
 	mark(700, history.Exited, 2, 2)
+	c.History.Mark(history.Event{At: 800 * ms, Kind: history.Started, Node: 3, Refused: true})
+	mark(5000, history.Exited, 3, 2) // as it should: it counts for nothing here
 	lines := Judge(c)
 	expect(t, find(t, lines, "to readiness"), 500, false)
 	expect(t, find(t, lines, "SIGTERM to exit"), 1100, true)
