@@ -24,6 +24,7 @@ func TestSeries(t *testing.T) {
 		{At: 3 * second, Kind: history.Resumed, Node: 3},
 		{At: 5 * second, Kind: history.Killed, Node: 3},
 		{At: 6 * second, Kind: history.Cut, Node: history.NoNode},
+		{At: 7 * second, Kind: history.Exited, Node: 3},
 	} {
 		h.Mark(e)
 	}
@@ -42,7 +43,7 @@ func TestSeries(t *testing.T) {
 	if len(s.Nodes) != 1 || s.Nodes[0].Name != "node-3" || s.Nodes[0].Members[0] != 2 || s.Nodes[0].Memory[0] != 5 {
 		t.Errorf("nodes are %+v", s.Nodes)
 	}
-	want := []Band{{2, 3, "SIGSTOP "}, {5, 9.91, "SIGKILL "}, {6, 9.91, "cut "}}
+	want := []Band{{2, 3, "SIGSTOP "}, {5, 7, "SIGKILL "}, {6, 9.91, "cut "}}
 	if len(s.Bands) != 3 || s.Bands[0] != want[0] || s.Bands[1] != want[1] || s.Bands[2] != want[2] {
 		t.Errorf("bands are %+v, want %+v", s.Bands, want)
 	}
@@ -66,6 +67,9 @@ func TestPage(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page lacks %q", want)
 		}
+	}
+	if _, data, ok := strings.Cut(text, "const runs ="); !ok || strings.Contains(strings.SplitN(data, "\n", 2)[0], ":null") {
+		t.Errorf("the page's script expects lists, also where nothing happened")
 	}
 	for _, bad := range []string{"src=", "https://cdn", "ZgotmplZ", "<i>"} {
 		if before, _, ok := strings.Cut(text[:strings.Index(text, "<script>")], bad); ok {

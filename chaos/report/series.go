@@ -64,7 +64,7 @@ func NewSeries(h *history.History) *Series {
 	for _, e := range events {
 		end = max(end, e.At)
 	}
-	s := &Series{}
+	s := &Series{Nodes: []Node{}, Events: []Event{}, Bands: []Band{}} // not null, for the page
 	s.checks(h, end)
 	s.nodes(h.Samples())
 	s.happenings(events, end)
@@ -143,9 +143,11 @@ func (s *Series) nodes(samples []history.Sample) {
 	}
 }
 
-// happenings draws what begins and ends as a band, the rest as moments.
+// happenings draws what begins and ends as a band, the rest as moments. What does
+// not end lasts to the end, except a process: one that never comes back is no
+// fault any more once it is gone.
 func (s *Series) happenings(events []history.Event, end int64) {
-	open := map[int]history.Event{} // by node
+	open, gone := map[int]history.Event{}, map[int]int64{} // by node
 	for _, e := range events {
 		switch e.Kind {
 		case history.Paused, history.Killed, history.Terminate, history.Cut:
@@ -160,15 +162,23 @@ func (s *Series) happenings(events []history.Event, end int64) {
 			} else {
 				s.moment(e)
 			}
+		case history.Exited:
+			gone[e.Node] = e.At
 		case history.Started, history.Note:
 			s.moment(e)
 		}
 	}
 	for _, e := range events { // in their order, whatever the map's
-		if begun, ok := open[e.Node]; ok && begun.At == e.At {
-			s.band(begun, end)
-			delete(open, e.Node)
+		begun, ok := open[e.Node]
+		if !ok || begun.At != e.At {
+			continue
 		}
+		delete(open, e.Node)
+		to := end
+		if at, ended := gone[e.Node]; ended && at >= e.At {
+			to = at
+		}
+		s.band(begun, to)
 	}
 }
 
