@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -11,19 +12,33 @@ import (
 )
 
 // How a load balancer asks after a node: clients are sent only to those that
-// said a moment ago that they are ready.
+// said a moment ago that they are ready. An answer counts at once. Of silence it
+// takes some in a row, as load balancers have it: else a machine that stands still
+// for a moment would take all its nodes out at once.
 const (
 	probeEvery   = 50 * time.Millisecond
 	probeTimeout = time.Second
+	silences     = 2
 )
 
-// health is what the last probe said.
+// health is what the last probes said.
 type health struct {
-	ready bool
-	was   bool // ready at least once since the process began
+	ready  bool
+	was    bool // ready at least once since the process began
+	silent int  // probes without an answer, in a row
 }
 
 func (h *health) reset() { *h = health{} }
+
+// hear takes in what one probe came to.
+func (h *health) hear(err error) {
+	if !errors.Is(err, context.DeadlineExceeded) {
+		h.ready, h.silent = err == nil, 0
+		return
+	}
+	h.silent++
+	h.ready = h.ready && h.silent < silences
+}
 
 // probe asks after the node until ctx ends.
 func (n *Node) probe(ctx context.Context) {
@@ -34,28 +49,33 @@ func (n *Node) probe(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			n.probed(n.answersReady(ctx))
+			n.probed(n.readiness(ctx))
 		}
 	}
 }
 
-func (n *Node) answersReady(ctx context.Context) bool {
+var errDown = errors.New("down")
+
+// readiness is nil for a node that says it is ready.
+func (n *Node) readiness(ctx context.Context) error {
 	if n.Down() {
-		return false
+		return errDown
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	err := n.get(ctx, httpPort, "/readyz", func(r *http.Response) error {
+	return n.get(ctx, httpPort, "/readyz", func(r *http.Response) error {
 		_, err := io.Copy(io.Discard, io.LimitReader(r.Body, answerBytes))
 		return err
 	})
-	return err == nil
 }
 
-func (n *Node) probed(ready bool) {
+func (n *Node) probed(err error) {
 	n.mu.Lock()
-	first := ready && !n.health.was && n.state != down
-	n.health.ready = ready && n.state != down
+	if n.state == down {
+		err = errDown
+	}
+	n.health.hear(err)
+	first := n.health.ready && !n.health.was
 	n.health.was = n.health.was || first
 	n.mu.Unlock()
 	if first {
@@ -63,7 +83,7 @@ func (n *Node) probed(ready bool) {
 	}
 }
 
-// Ready is what the last probe said.
+// Ready is what the last probes said.
 func (n *Node) Ready() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
