@@ -34,6 +34,7 @@ func TestRetainLetsChecksFinish(t *testing.T) {
 			}()
 			synctest.Wait()
 			p.pool.Retain(nil)
+			synctest.Wait() // it retires beside us
 			if _, err := p.check(rule, "k", 1, time.Minute); err != forward.ErrAbsent || time.Since(start) != 0 {
 				t.Errorf("asked afterwards: %v after %v", err, time.Since(start))
 			}
