@@ -70,10 +70,11 @@ type bencher struct {
 }
 
 func (x *bencher) run(n int) {
+	charge := Charge{Mode: Take, Cost: 1}
 	s := x.state
 	for range n {
 		var v Verdict
-		x.rule.Apply(Take, &s, &v, x.now, 1)
+		x.rule.Apply(&charge, &s, &v, x.now)
 		if v.Allowed {
 			x.admitted++
 		}

@@ -219,11 +219,11 @@ func TestAlternatingRulesMintNothing(t *testing.T) {
 			var v Verdict
 			for range 10 {
 				for range 100 {
-					if large.Apply(Take, &s, &v, now, 1); v.Allowed {
+					if large.Apply(&Charge{Mode: Take, Cost: 1}, &s, &v, now); v.Allowed {
 						admitted++
 					}
 				}
-				if small.ApplyCarried(large, Take, &s, &v, now, 1) {
+				if small.ApplyCarried(large, &Charge{Mode: Take, Cost: 1}, &s, &v, now) {
 					t.Fatalf("%v: %d a %v admits %s", a, lower.Limit, lower.Window, brief(v))
 				}
 				now += int64(step)
@@ -260,7 +260,7 @@ func TestCarriedRefusalIsExact(t *testing.T) {
 		cost := drawEdge(t, "cost", 1, to.Capacity(), 1, to.Capacity())
 		before := frozen(x.state)
 		var v Verdict
-		if to.ApplyCarried(x.rule, Take, &x.state, &v, x.now, cost) {
+		if to.ApplyCarried(x.rule, &Charge{Mode: Take, Cost: cost}, &x.state, &v, x.now) {
 			return
 		}
 		if !reflect.DeepEqual(before, frozen(x.state)) {
@@ -268,8 +268,8 @@ func TestCarriedRefusalIsExact(t *testing.T) {
 		}
 		until := x.now + int64(v.RetryAfter)
 		var at, early Verdict
-		to.ApplyCarried(x.rule, Peek, &x.state, &at, until, cost)
-		to.ApplyCarried(x.rule, Peek, &x.state, &early, until-1, cost)
+		to.ApplyCarried(x.rule, &Charge{Mode: Peek, Cost: cost}, &x.state, &at, until)
+		to.ApplyCarried(x.rule, &Charge{Mode: Peek, Cost: cost}, &x.state, &early, until-1)
 		if !at.Allowed || early.Allowed {
 			t.Fatalf("cost %d: %+v is not exact: then %+v, a nanosecond before %+v", cost, v, at, early)
 		}

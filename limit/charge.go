@@ -1,5 +1,7 @@
 package limit
 
+import "time"
+
 // Charge is one rule applied to one counter: what the owner is asked to do.
 type Charge struct {
 	// Counter names the counter: length-prefixed parts, so that no two
@@ -9,6 +11,11 @@ type Charge struct {
 	Rule    *Rule
 	Cost    int64 // at least 1
 	Mode    Mode
+	// Age, of a Refund, is at most how long ago the cost was taken: what the
+	// counter has forgotten since is not given back. Too large an Age gives back
+	// less, too small a one may give back what was never taken. 0 is a caller who
+	// does not know: see Rule.Refund.
+	Age time.Duration
 }
 
 // Mode is what to do with the cost.

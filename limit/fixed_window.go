@@ -78,8 +78,9 @@ func (f *fixedWindow) look(s State, now int64) Verdict {
 	return v
 }
 
-func (f *fixedWindow) refund(s State, now, cost int64) State {
-	if now >= s.B || s.C == 0 {
+// refund gives back to the window that the cost was taken in, unless that is over.
+func (f *fixedWindow) refund(s State, now, cost, age int64) State {
+	if now >= s.B || s.C == 0 || age > max(0, now-s.A) {
 		return s
 	}
 	if s.C -= min(cost, s.C); s.C == 0 { // as a fresh one: on boundaries of our own

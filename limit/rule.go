@@ -32,8 +32,8 @@ type judge interface {
 	peek(s State, now, cost int64) Verdict
 	// look is what remains, whatever the cost.
 	look(s State, now int64) Verdict
-	// refund gives cost back as far as it was used.
-	refund(s State, now, cost int64) State
+	// refund gives back what was taken age ago, as far as it is used.
+	refund(s State, now, cost, age int64) State
 	// freshAt is when the state will equal a fresh one.
 	freshAt(s State) int64
 	// until is how long it takes until no more than room is used. More is used
@@ -106,14 +106,14 @@ func (r *Rule) WindowSeconds(now int64) int64 {
 // under 1 is a caller's error; it is refused as well, for it would mint.
 func (r *Rule) Take(s State, now, cost int64) (State, Verdict) {
 	var v Verdict
-	r.Apply(Take, &s, &v, now, cost)
+	r.Apply(&Charge{Mode: Take, Cost: cost}, &s, &v, now)
 	return s, v
 }
 
 // Peek says how Take would decide, and takes nothing: what remains is what
 // could be taken now.
 func (r *Rule) Peek(s State, now, cost int64) (v Verdict) {
-	r.Apply(Peek, &s, &v, now, cost)
+	r.Apply(&Charge{Mode: Peek, Cost: cost}, &s, &v, now)
 	return v
 }
 
@@ -122,25 +122,26 @@ func (r *Rule) Peek(s State, now, cost int64) (v Verdict) {
 // with it. The verdict is always allowed.
 func (r *Rule) Refund(s State, now, cost int64) (State, Verdict) {
 	var v Verdict
-	r.Apply(Refund, &s, &v, now, cost)
+	r.Apply(&Charge{Mode: Refund, Cost: cost}, &s, &v, now)
 	return s, v
 }
 
 // Apply is Take, Peek or Refund in place, for the hot path: to pass State and
-// Verdict by value costs more than to decide.
-func (r *Rule) Apply(mode Mode, s *State, v *Verdict, now, cost int64) {
+// Verdict by value costs more than to decide. It looks at the charge's Mode, Cost
+// and Age; r counts, whatever the charge's rule is.
+func (r *Rule) Apply(c *Charge, s *State, v *Verdict, now int64) {
 	*v = Verdict{}
-	fits := uint64(cost-1) < uint64(r.capacity)
+	fits := uint64(c.Cost-1) < uint64(r.capacity)
 	switch {
-	case mode == Refund:
-		r.refund(s, v, now, cost)
+	case c.Mode == Refund:
+		r.refund(c, s, v, now)
 	case !fits:
 		*v = r.judge.look(*s, now)
 		v.Reason = CostExceedsLimit
-	case mode == Peek:
-		*v = r.judge.peek(*s, now, cost)
+	case c.Mode == Peek:
+		*v = r.judge.peek(*s, now, c.Cost)
 	default:
-		r.take(s, v, now, cost)
+		r.take(s, v, now, c.Cost)
 	}
 }
 
@@ -159,9 +160,9 @@ func (r *Rule) take(s *State, v *Verdict, now, cost int64) {
 	}
 }
 
-func (r *Rule) refund(s *State, v *Verdict, now, cost int64) {
-	if cost > 0 {
-		*s = r.judge.refund(*s, now, cost)
+func (r *Rule) refund(c *Charge, s *State, v *Verdict, now int64) {
+	if c.Cost > 0 {
+		*s = r.judge.refund(*s, now, c.Cost, max(0, int64(c.Age)))
 	}
 	*v = r.judge.look(*s, now)
 	v.Allowed = true
@@ -190,19 +191,19 @@ func (r *Rule) Carry(from *Rule, s State, now int64) State {
 // one. If a refusal carried s over, the larger one would forget, and nodes that
 // differ about a rule for a while would admit without end. Until then the counter
 // goes on under from, and that is what a wait is reckoned by.
-func (r *Rule) ApplyCarried(from *Rule, mode Mode, s *State, v *Verdict, now, cost int64) (carried bool) {
-	if mode == Refund {
-		from.Apply(Refund, s, v, now, cost)
+func (r *Rule) ApplyCarried(from *Rule, c *Charge, s *State, v *Verdict, now int64) (carried bool) {
+	if c.Mode == Refund {
+		from.Apply(c, s, v, now)
 		*v = r.judge.look(r.Carry(from, *s, now), now)
 		v.Allowed = true
 		return false
 	}
 	next := r.Carry(from, *s, now)
-	r.Apply(mode, &next, v, now, cost)
+	r.Apply(c, &next, v, now)
 	if v.RetryAfter > 0 {
-		v.RetryAfter = r.waitUnder(from, *s, now, cost, v.RetryAfter)
+		v.RetryAfter = r.waitUnder(from, *s, now, c.Cost, v.RetryAfter)
 	}
-	if mode != Take || !v.Allowed {
+	if c.Mode != Take || !v.Allowed {
 		return false
 	}
 	*s = next

@@ -113,14 +113,18 @@ func (k *slidingCounter) look(s State, now int64) Verdict {
 	return Verdict{Limit: k.limit, Remaining: max(0, k.room(c, now)), ResetAfter: k.reset(c, now)}
 }
 
-// refund gives back to the current window only: the previous one's count is
-// half forgotten already.
-func (k *slidingCounter) refund(s State, now, cost int64) State {
+// refund gives back to the window that the cost was taken in. Who does not know
+// when that was gets something from the current one only: the previous one's count
+// is half forgotten already.
+func (k *slidingCounter) refund(s State, now, cost, age int64) State {
 	c, now := k.at(&s, now)
-	if c.current == 0 {
-		return s
+	switch before := age - (now - c.start); {
+	case before <= 0:
+		c.current -= min(cost, c.current)
+	case before <= k.window:
+		c.previous -= min(cost, c.previous)
 	}
-	s.C -= min(cost, s.C) // s is in the window of now
+	s.A, s.B, s.C = c.start, c.previous, c.current
 	if s.B == 0 && s.C == 0 {
 		s.A = now - now%k.window // as a fresh one: in line
 	}

@@ -1,6 +1,9 @@
 package limit
 
-import "time"
+import (
+	"sort"
+	"time"
+)
 
 // slidingLog admits at most limit in any window, however aligned: it keeps a
 // stamp of each admission until exactly window later.
@@ -132,20 +135,47 @@ func (l *slidingLog) resize(s *State) {
 	s.Log, s.B = log, 0
 }
 
-// refund takes from the newest stamps: they would have stayed longest.
-func (l *slidingLog) refund(s State, now, cost int64) State {
-	c, _ := l.at(&s, now)
-	for back := min(cost, c.used); back > 0; {
+// refund takes the stamp of the cost: the first ones that are not older. To take
+// later ones would let go of charges that stay for longer. Without an age it takes
+// the newest, which would have stayed longest.
+func (l *slidingLog) refund(s State, now, cost, age int64) State {
+	c, now := l.at(&s, now)
+	if age >= l.window {
+		return s
+	}
+	back := min(cost, c.used)
+	c.used -= back
+	if age > 0 {
+		back -= l.refundFrom(s.Log, &c, now-age, back)
+	}
+	for back > 0 {
 		last := &s.Log[c.newest(s.Log)]
 		part := min(back, last.Cost)
 		back -= part
-		c.used -= part
 		if last.Cost -= part; last.Cost == 0 {
 			c.stamps--
 		}
 	}
 	s.A, s.B, s.C = c.used, c.oldest, c.stamps
 	return s
+}
+
+// refundFrom takes up to so much from the stamps of that moment and later, the
+// oldest of them first, and returns how much it has found.
+func (l *slidingLog) refundFrom(log []Stamp, c *live, taken, most int64) (found int64) {
+	stamp := func(i int64) *Stamp { return &log[(c.oldest+i)%int64(len(log))] }
+	from := int64(sort.Search(int(c.stamps), func(i int) bool { return stamp(int64(i)).At >= taken }))
+	to := from
+	for i := from; i < c.stamps; i++ {
+		part := min(most-found, stamp(i).Cost)
+		found += part
+		if stamp(i).Cost -= part; stamp(i).Cost > 0 {
+			*stamp(to) = *stamp(i)
+			to++
+		}
+	}
+	c.stamps = to
+	return found
 }
 
 func (l *slidingLog) freshAt(s State) int64 {

@@ -38,7 +38,7 @@ func (t *Table) decide(p *partition, now int64, c *Call, v *limit.Verdict) error
 		return nil
 	}
 	state := p.state(s, rule)
-	rule.Apply(c.Mode, &state, v, now, c.Cost)
+	rule.Apply(&c.Charge, &state, v, now)
 	if c.Mode != limit.Peek {
 		t.keep(p, s, logOf(s, rule), rule, &state)
 	}
@@ -50,7 +50,7 @@ func (t *Table) decide(p *partition, now int64, c *Call, v *limit.Verdict) error
 // it says.
 func (t *Table) carried(p *partition, now int64, s *slot, old *limit.Rule, c *Call, v *limit.Verdict) {
 	state, log, rule := p.state(s, old), logOf(s, old), old
-	if c.Rule.ApplyCarried(old, c.Mode, &state, v, now, c.Cost) {
+	if c.Rule.ApplyCarried(old, &c.Charge, &state, v, now) {
 		rule = c.Rule
 		was := s.rule
 		s.rule = t.rules.acquire(rule)
@@ -79,7 +79,7 @@ func same(a, b []limit.Stamp) bool {
 // admitted creates it: whatever else is asked, it would equal a fresh one.
 func (t *Table) first(p *partition, now int64, c *Call, v *limit.Verdict) error {
 	var state limit.State
-	c.Rule.Apply(c.Mode, &state, v, now, c.Cost)
+	c.Rule.Apply(&c.Charge, &state, v, now)
 	if c.Mode != limit.Take || !v.Allowed {
 		return nil
 	}

@@ -35,8 +35,8 @@ func (m *model) decide(now int64, c *Call) (limit.Verdict, error) {
 	var v limit.Verdict
 	switch {
 	case s.rule.ID() == c.Rule.ID():
-		c.Rule.Apply(c.Mode, &state, &v, now, c.Cost)
-	case c.Rule.ApplyCarried(s.rule, c.Mode, &state, &v, now, c.Cost):
+		c.Rule.Apply(&c.Charge, &state, &v, now)
+	case c.Rule.ApplyCarried(s.rule, &c.Charge, &state, &v, now):
 		s.rule = c.Rule
 	}
 	if ok || v.Allowed && c.Mode == limit.Take {
