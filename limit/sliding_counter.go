@@ -118,13 +118,19 @@ func (k *slidingCounter) look(s State, now int64) Verdict {
 // is half forgotten already.
 func (k *slidingCounter) refund(s State, now, cost, age int64) State {
 	c, now := k.at(&s, now)
-	switch before := age - (now - c.start); {
-	case before <= 0:
-		c.current -= min(cost, c.current)
-	case before <= k.window:
-		c.previous -= min(cost, c.previous)
+	before := age - (now - c.start) // how long before the current window, if positive
+	switch {
+	case before <= 0 && c.current > 0:
+		s.C -= min(cost, s.C) // s is in the window of now
+	case before <= 0 || before > k.window:
+		return s
+	case c.start == s.A:
+		s.B -= min(cost, s.B)
+	case c.previous > 0:
+		s.C -= min(cost, s.C) // s is in the window before
+	default:
+		return s
 	}
-	s.A, s.B, s.C = c.start, c.previous, c.current
 	if s.B == 0 && s.C == 0 {
 		s.A = now - now%k.window // as a fresh one: in line
 	}
