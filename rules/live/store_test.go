@@ -1,0 +1,243 @@
+package live
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/ringlimit/ringlimit/rules"
+)
+
+func TestPutIsInForceAtOnceAndKnownByItsTag(t *testing.T) {
+	s := NewStore("a")
+	e := put(t, s, tier("free"), limits(10))
+	if e.ETag() != `"1-a"` || s.Summary().Version != 1 || !strings.Contains(shown(s.Rules()), `"limit":10`) {
+		t.Fatalf("%s %+v\n%s", e.ETag(), s.Summary(), shown(s.Rules()))
+	}
+	if again := put(t, s, tier("free"), limits(10)); again.ETag() != `"2-a"` {
+		t.Errorf("a write that changes nothing is a write: the last writer wins; got %s", again.ETag())
+	}
+	if e, ok := s.Get(tier("free")); !ok || e.ETag() != `"2-a"` {
+		t.Errorf("Get: %+v, %v", e, ok)
+	}
+	if _, ok := s.Get(tier("paid")); ok {
+		t.Error("Get finds a tier that is not there")
+	}
+}
+
+func TestBadBodyChangesNothing(t *testing.T) {
+	s := NewStore("a")
+	put(t, s, tier("free"), limits(10))
+	before, summary := s.Rules(), s.Summary()
+	for _, body := range []string{``, `{`, `{"rules":[{"name":"x","algorithm":"none","limit":1,"window":"1s"}]}`, `[]`} {
+		_, err := s.Put(tier("free"), []byte(body), Precondition{})
+		if _, ok := errors.AsType[*rules.Error](err); !ok {
+			t.Errorf("%s: %v, want a *rules.Error", body, err)
+		}
+	}
+	if s.Rules() != before || s.Summary() != summary {
+		t.Error("a bad body changed something")
+	}
+}
+
+func TestPreconditions(t *testing.T) {
+	s := NewStore("a")
+	put(t, s, tier("there"), limits(10))
+	put(t, s, tier("gone"), limits(10))
+	gone := remove(t, s, tier("gone"))
+	for _, c := range []struct {
+		name  string
+		p     Precondition
+		holds bool
+	}{
+		{"there", Precondition{}, true},
+		{"there", Precondition{IfMatch: "*"}, true},
+		{"there", Precondition{IfMatch: `"1-a"`}, true},
+		{"there", Precondition{IfMatch: `"9-b" , "1-a"`}, true},
+		{"there", Precondition{IfMatch: `"2-a"`}, false},
+		{"there", Precondition{IfMatch: `W/"1-a"`}, false}, // weak tags never match strongly
+		{"there", Precondition{IfNoneMatch: "*"}, false},
+		{"there", Precondition{IfNoneMatch: `"1-a"`}, false},
+		{"there", Precondition{IfNoneMatch: `"7-a"`}, true},
+		{"there", Precondition{IfMatch: `"1-a"`, IfNoneMatch: "*"}, false},
+		{"absent", Precondition{IfMatch: "*"}, false},
+		{"absent", Precondition{IfNoneMatch: "*"}, true},
+		{"gone", Precondition{IfMatch: gone.ETag()}, false},
+		{"gone", Precondition{IfMatch: "*"}, false},
+		{"gone", Precondition{IfNoneMatch: "*"}, true},
+	} {
+		e, _ := s.Get(tier(c.name))
+		if c.name == "gone" {
+			e = gone
+		}
+		if err := c.p.check(e); (err == nil) != c.holds {
+			t.Errorf("%s, %+v: %v, want holds %v", c.name, c.p, err, c.holds)
+		}
+	}
+	if _, err := s.Put(tier("there"), limits(11), Precondition{IfMatch: `"2-a"`}); !errors.Is(err, ErrPrecondition) {
+		t.Errorf("Put with an old tag: %v", err)
+	}
+	if _, err := s.Delete(tier("there"), Precondition{IfMatch: `"2-a"`}); !errors.Is(err, ErrPrecondition) {
+		t.Errorf("Delete with an old tag: %v", err)
+	}
+	if strings.Contains(shown(s.Rules()), `"limit":11`) {
+		t.Error("a refused write is in force")
+	}
+}
+
+func TestTagsHoldNoQuotesAndCommas(t *testing.T) {
+	if tag := (Version{7, `a"b,c%22`}).ETag(); tag != `"7-a%22b%2Cc%2522"` {
+		t.Error(tag)
+	}
+}
+
+func TestDelete(t *testing.T) {
+	s := NewStore("a")
+	put(t, s, tier("default"), limits(10))
+	put(t, s, tier("free"), limits(10))
+	put(t, s, client("cust"), []byte(`{"tier":"free"}`))
+	if _, err := s.Delete(tier("free"), Precondition{}); !errors.Is(err, ErrInUse) {
+		t.Errorf("a tier with clients: %v, want ErrInUse", err)
+	}
+	remove(t, s, client("cust"))
+	e := remove(t, s, tier("free"))
+	if e.Body != nil || e.Version != (Version{5, "a"}) {
+		t.Errorf("the tombstone is %+v", e)
+	}
+	for _, name := range []rules.EntityName{tier("free"), client("cust"), tier("never")} {
+		if _, err := s.Delete(name, Precondition{}); !errors.Is(err, ErrNotFound) {
+			t.Errorf("deleting %s: %v, want ErrNotFound", name, err)
+		}
+	}
+	if got := shown(s.Rules()); strings.Contains(got, "free") || strings.Contains(got, "cust") {
+		t.Errorf("in force:\n%s", got)
+	}
+}
+
+// A write is later than all its node has seen, of whatever entity.
+func TestWritesCountOnFromWhatWasSeen(t *testing.T) {
+	a, b := NewStore("a"), NewStore("b")
+	for range 5 {
+		put(t, a, tier("free"), limits(1))
+	}
+	copyAll(t, b, a)
+	if e := put(t, b, tier("paid"), limits(2)); e.Version != (Version{6, "b"}) {
+		t.Errorf("version %v", e.Version)
+	}
+}
+
+func TestSeedsOfEqualFilesAreEqualAndLoseToEveryWrite(t *testing.T) {
+	a, b := NewStore("a"), NewStore("b")
+	for _, s := range []*Store{a, b} {
+		if seeded, err := s.Seed(file(t, map[string]int{"free": 1, "paid": 2})); !seeded || err != nil {
+			t.Fatal(seeded, err)
+		}
+	}
+	if a.Summary() != b.Summary() || a.Summary().Version != 0 || a.Empty() {
+		t.Fatalf("%+v, %+v: equal files have equal digests at once", a.Summary(), b.Summary())
+	}
+	other := NewStore("z")
+	if _, err := other.Seed(file(t, map[string]int{"free": 9})); err != nil {
+		t.Fatal(err)
+	}
+	put(t, a, tier("free"), limits(7))
+	for range 2 {
+		copyAll(t, other, a)
+		copyAll(t, a, other)
+	}
+	if shown(a.Rules()) != shown(other.Rules()) || !strings.Contains(shown(other.Rules()), `"limit":7`) {
+		t.Errorf("a seed won:\n%s\n%s", shown(a.Rules()), shown(other.Rules()))
+	}
+}
+
+func TestSeedIsForStoresThatNeverHeldAnything(t *testing.T) {
+	s := NewStore("a")
+	put(t, s, tier("free"), limits(1))
+	remove(t, s, tier("free"))
+	if seeded, _ := s.Seed(file(t, map[string]int{"free": 9})); seeded || shown(s.Rules()) != "" {
+		t.Errorf("a file brought back what was deleted:\n%s", shown(s.Rules()))
+	}
+	if empty := NewStore("a"); !empty.Empty() {
+		t.Error("a new store is not empty")
+	}
+}
+
+func TestApplyWritesWhatDiffers(t *testing.T) {
+	s := NewStore("a")
+	if _, err := s.Seed(file(t, map[string]int{"free": 1, "paid": 2, "old": 3})); err != nil {
+		t.Fatal(err)
+	}
+	next := file(t, map[string]int{"free": 1, "paid": 20, "new": 4})
+	if !s.Differs(next) {
+		t.Error("no difference")
+	}
+	changes, err := s.Apply(next)
+	if err != nil || len(changes) == 0 {
+		t.Fatal(changes, err)
+	}
+	if s.Differs(next) {
+		t.Error("a difference after it was applied")
+	}
+	for name, want := range map[string]uint64{"free": 0, "paid": 1, "old": 0, "new": 1} {
+		if e, ok := s.Get(tier(name)); !ok || e.Version.Count != want {
+			t.Errorf("%s: %v, %+v, want count %d", name, ok, e.Version, want)
+		}
+	}
+	if changes, err := s.Apply(next); err != nil || changes != nil || s.Summary().Version != 1 {
+		t.Errorf("again: %v, %v, version %d", changes, err, s.Summary().Version)
+	}
+}
+
+func TestChangedTellsOfWritesMergesAndSeeds(t *testing.T) {
+	heard := func(s *Store) bool {
+		select {
+		case <-s.Changed():
+			return true
+		default:
+			return false
+		}
+	}
+	a, b := NewStore("a"), NewStore("b")
+	if heard(a) {
+		t.Error("a new store has changed")
+	}
+	if _, err := a.Seed(file(t, map[string]int{"free": 1})); err != nil || !heard(a) {
+		t.Error("a seed is not heard of", err)
+	}
+	put(t, a, tier("free"), limits(2))
+	put(t, a, tier("free"), limits(3))
+	if !heard(a) || heard(a) {
+		t.Error("two writes are heard of once")
+	}
+	copyAll(t, b, a)
+	if !heard(b) {
+		t.Error("a merge is not heard of")
+	}
+	copyAll(t, b, a)
+	if heard(b) {
+		t.Error("a merge without effect is heard of")
+	}
+}
+
+func TestConcurrentUse(t *testing.T) {
+	s, other := NewStore("a"), NewStore("b")
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for i := range 50 {
+				put(t, s, tier("free"), limits(i+1))
+				copyAll(t, other, s)
+				_ = shown(s.Rules())
+				_ = s.Includes(other.Summary().Digest)
+			}
+		})
+	}
+	all.Wait()
+	if v := s.Summary().Version; v != 200 {
+		t.Errorf("version %d after 200 writes", v)
+	}
+	if copyAll(t, other, s); other.Summary() != s.Summary() {
+		t.Errorf("%+v, %+v", s.Summary(), other.Summary())
+	}
+}

@@ -1,0 +1,137 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ringlimit/ringlimit/rules"
+)
+
+// Put writes an entity. The body is JSON as package rules reads it for the
+// entity's kind. The error is package rules' for a bad body, ErrPrecondition,
+// ErrFull, or that of the file; then nothing has changed.
+func (s *Store) Put(name rules.EntityName, body []byte, p Precondition) (Entry, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := p.check(s.entries[name].Entry); err != nil {
+		return Entry{}, err
+	}
+	canonical, err := s.parse(name, body)
+	if err != nil {
+		return Entry{}, err
+	}
+	written, err := s.write(map[rules.EntityName][]byte{name: canonical})
+	if err != nil {
+		return Entry{}, err
+	}
+	return written[0], nil
+}
+
+// parse reads a body. A single rule goes into what the tier has now, so this is
+// under the lock of the write.
+func (s *Store) parse(name rules.EntityName, body []byte) ([]byte, error) {
+	switch name.Kind {
+	case rules.TierEntity:
+		return rules.ParseTierBody(name.Name, body, s.Rules())
+	case rules.ClientEntity:
+		return rules.ParseClientBody(name.Name, body)
+	}
+	return nil, fmt.Errorf("%s: there is no such kind", name)
+}
+
+// Delete deletes an entity. The error is ErrNotFound, ErrPrecondition, ErrInUse or
+// that of the file; then nothing has changed. The entry is the tombstone.
+func (s *Store) Delete(name rules.EntityName, p Precondition) (Entry, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entries[name].Entry
+	if err := p.check(e); err != nil {
+		return Entry{}, err
+	}
+	if e.Body == nil {
+		return Entry{}, ErrNotFound
+	}
+	written, err := s.write(map[rules.EntityName][]byte{name: nil})
+	if _, refused := errors.AsType[*rules.Error](err); refused {
+		return Entry{}, fmt.Errorf("%w: %w", ErrInUse, err)
+	}
+	if err != nil {
+		return Entry{}, err
+	}
+	return written[0], nil
+}
+
+// Apply writes each entity of set that differs from the store's, all in one. What
+// set lacks stays. The changes are those of the rules in force.
+func (s *Store) Apply(set *rules.Set) ([]rules.Change, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	changes := s.differing(set)
+	if len(changes) == 0 {
+		return nil, nil
+	}
+	before := s.Rules()
+	if _, err := s.write(changes); err != nil {
+		return nil, err
+	}
+	return rules.Diff(before, s.Rules()), nil
+}
+
+// Differs says whether set has an entity that is not the store's.
+func (s *Store) Differs(set *rules.Set) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.differing(set)) > 0
+}
+
+func (s *Store) differing(set *rules.Set) map[rules.EntityName][]byte {
+	changes := map[rules.EntityName][]byte{}
+	for name, body := range set.Entities() {
+		if string(s.entries[name].Body) != string(body) {
+			changes[name] = body
+		}
+	}
+	return changes
+}
+
+// write stamps changes as one, all or none. s.mu is held.
+func (s *Store) write(changes map[rules.EntityName][]byte) ([]Entry, error) {
+	set, err := s.Rules().With(changes)
+	if err != nil {
+		return nil, err
+	}
+	version := Version{s.Summary().Version + 1, s.node}
+	written := make([]Entry, 0, len(changes))
+	for name, body := range changes {
+		written = append(written, Entry{name, version, body})
+	}
+	if version.Count > maxCount || !s.fits(written, MaxEntries/2, MaxBytes/2) {
+		return nil, ErrFull
+	}
+	if err := s.save(written); err != nil {
+		return nil, err
+	}
+	s.install(written, set)
+	return written, nil
+}
+
+// Seed makes set the rules of a store that has never held any, and says whether
+// it was one. A file that cannot be written is told of by the error; the rules are
+// in force all the same.
+func (s *Store) Seed(set *rules.Set) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.entries) > 0 {
+		return false, nil
+	}
+	var seeds []Entry
+	for name, body := range set.Entities() {
+		seeds = append(seeds, seed(name, body))
+	}
+	if len(seeds) == 0 {
+		return true, nil
+	}
+	err := s.save(seeds)
+	s.install(seeds, set)
+	return true, err
+}
