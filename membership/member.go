@@ -39,7 +39,7 @@ type Member struct {
 	ID    NodeID
 	Boot  BootID
 	State State
-	Seq   uint64 // raised by the node whenever it says something new of itself
+	Seq   uint64 // raised by the node whenever it says something new of its state
 	Owner bool   // false: forwards checks and never owns a counter
 	Peer  string // host:port of its node-to-node gRPC
 	HTTP  string // host:port of its HTTP door; empty when it has none
@@ -49,6 +49,14 @@ type Member struct {
 	// Ring is the id of the placement it computes its ring with. Nodes whose
 	// placements differ would disagree on owners for ever and must not mix.
 	Ring uint64
+	// Rules tells which rules it has. Zero: none, or the node does not say.
+	Rules RulesSummary
+}
+
+// RulesSummary tells the rules of two nodes apart.
+type RulesSummary struct {
+	Version uint64 // of the latest write; 0: rules that were never written
+	Digest  uint64 // equal: the rules are, too; 0: there are none
 }
 
 // Owns says whether the member belongs into the ring.

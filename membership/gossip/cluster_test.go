@@ -411,3 +411,35 @@ func TestTwoProcessesUnderOneID(t *testing.T) {
 		})
 	})
 }
+
+// Which rules a node has is news without a new sequence, also before it joins, and
+// spreads within a moment. To tell it does not wait for the gossip.
+func TestRulesAreAnnounced(t *testing.T) {
+	bubble(t, func(w *world) {
+		nodes := w.cluster(4)
+		joiner := w.start(5)
+		rules := membership.RulesSummary{Version: 7, Digest: 1 << 63}
+		for _, n := range []*node{nodes[2], joiner} {
+			start := time.Now()
+			if err := n.AnnounceRules(rules); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(start); took > time.Millisecond {
+				t.Errorf("%s: announcing took %v", n.name(), took)
+			}
+		}
+		w.join(joiner)
+		w.eventually(500*time.Millisecond, "the rules of n3 and n5", func() bool {
+			return all(nodes, func(n *node) bool {
+				three, _ := n.latest().Find("n3")
+				five, _ := n.latest().Find("n5")
+				return three.Rules == rules && five.Rules == rules
+			})
+		})
+		for _, n := range nodes {
+			if two, _ := n.latest().Find("n2"); two.Rules != (membership.RulesSummary{}) {
+				t.Errorf("%s: n2 has %v", n.name(), two.Rules)
+			}
+		}
+	})
+}

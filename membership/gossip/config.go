@@ -16,7 +16,7 @@ import (
 // Config is what Start needs.
 type Config struct {
 	// Self is what this node tells of itself. ID, Boot, Owner, Peer, HTTP and
-	// Ring are filled in; a State of 0 becomes Joining, and Seq may stay 0.
+	// Ring are filled in; a State of 0 becomes Joining; Seq and Rules may stay 0.
 	// Boot must be larger than that of any earlier run under this ID (the start
 	// time in nanoseconds is). Start fills Gossip in.
 	Self membership.Member

@@ -143,6 +143,29 @@ func (g *Gossip) spread(s membership.State, seq uint64) {
 	}
 }
 
+// AnnounceRules tells everyone which rules we have. The news goes out with the
+// next gossip, and is not waited for: to announce a state must not have to wait for
+// it.
+func (g *Gossip) AnnounceRules(s membership.RulesSummary) error {
+	done := make(chan error, 1)
+	if !g.spawn(func() { done <- g.announceRules(s) }) {
+		return ErrClosed
+	}
+	return <-done
+}
+
+func (g *Gossip) announceRules(s membership.RulesSummary) error {
+	g.ops.take()
+	defer g.ops.give()
+	if g.left.Load() {
+		return ErrClosed
+	}
+	if g.roster.announceRules(s) {
+		_ = g.list.UpdateNode(time.Nanosecond) // says only that it has not gone out yet
+	}
+	return nil
+}
+
 // Leave says goodbye: others learn that we drain, so that they do not take us
 // for lost, and then that we are gone. Call Close afterwards. Leaving twice is
 // leaving once.

@@ -18,7 +18,10 @@ import (
 //	uint64  boot, little endian
 //	uint64  placement of its ring, little endian
 //	string  id, then peer, then http: each a length in one byte, then the bytes
-//	uint64  sequence, little endian; when it is absent, 0
+//	uint64  sequence, little endian
+//	uint64  version of its rules, then their digest, little endian
+//
+// A node of an earlier version leaves out the last line, or the last two: zeros.
 //
 // What follows is ignored, so that a later version may append fields and be
 // understood by its neighbour. Anything else is a new format.
@@ -29,7 +32,8 @@ const (
 	maxID      = 128
 	maxString  = 255
 	metaSeq    = 8
-	maxStrings = memberlist.MetaMaxSize - metaFixed - 3 - metaSeq // all three together
+	metaRules  = 8 + 8
+	maxStrings = memberlist.MetaMaxSize - metaFixed - 3 - metaSeq - metaRules // all three together
 )
 
 // errMeta is the reason for a Meta that is cut short or makes no sense.
@@ -55,7 +59,10 @@ func encodeMeta(m membership.Member) ([]byte, error) {
 	if strings := len(b) - metaFixed - 3; strings > maxStrings {
 		return nil, fmt.Errorf("id, peer and http address take %d bytes together, %d fit", strings, maxStrings)
 	}
-	return binary.LittleEndian.AppendUint64(b, m.Seq), nil
+	for _, n := range []uint64{m.Seq, m.Rules.Version, m.Rules.Digest} {
+		b = binary.LittleEndian.AppendUint64(b, n)
+	}
+	return b, nil
 }
 
 // decodeMeta accepts what encodeMeta makes, with bytes after it or not.
@@ -77,9 +84,7 @@ func decodeMeta(b []byte) (membership.Member, error) {
 		}
 		*s, rest = string(rest[1:1+int(rest[0])]), rest[1+int(rest[0]):]
 	}
-	if len(rest) >= metaSeq {
-		m.Seq = binary.LittleEndian.Uint64(rest)
-	} else if len(rest) > 0 {
+	if !decodeTail(&m, rest) {
 		return membership.Member{}, errMeta
 	}
 	m.ID = membership.NodeID(id)
@@ -87,4 +92,16 @@ func decodeMeta(b []byte) (membership.Member, error) {
 		return membership.Member{}, errMeta
 	}
 	return m, nil
+}
+
+// decodeTail reads what later versions have appended.
+func decodeTail(m *membership.Member, b []byte) bool {
+	if len(b) >= metaSeq {
+		m.Seq, b = binary.LittleEndian.Uint64(b), b[metaSeq:]
+		if len(b) >= metaRules {
+			m.Rules = membership.RulesSummary{Version: binary.LittleEndian.Uint64(b), Digest: binary.LittleEndian.Uint64(b[8:])}
+			return true
+		}
+	}
+	return len(b) == 0
 }

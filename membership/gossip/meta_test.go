@@ -22,6 +22,7 @@ func someMember() *rapid.Generator[membership.Member] {
 			Owner: rapid.Bool().Draw(t, "owner"),
 			Peer:  text("peer", 0, 180), HTTP: text("http", 0, 180),
 			Ring: rapid.Uint64().Draw(t, "ring"), Seq: rapid.Uint64().Draw(t, "seq"),
+			Rules: membership.RulesSummary{Version: rapid.Uint64().Draw(t, "rules"), Digest: rapid.Uint64().Draw(t, "digest")},
 		}
 	})
 }
@@ -37,21 +38,25 @@ func TestMetaRoundTrip(t *testing.T) {
 			t.Fatalf("got %+v, %v, want %+v", got, err, m)
 		}
 		cut := rapid.IntRange(0, len(b)-1).Draw(t, "cut")
-		if _, err := decodeMeta(b[:cut]); err == nil && cut != len(b)-metaSeq {
+		if _, err := decodeMeta(b[:cut]); err == nil && cut != len(b)-metaRules && cut != len(b)-metaRules-metaSeq {
 			t.Fatalf("accepted %d of %d bytes", cut, len(b))
 		}
 	})
 }
 
-// A node of an earlier version tells no sequence.
-func TestMetaWithoutSequence(t *testing.T) {
-	m := membership.Member{ID: "n1", Boot: 1, State: membership.Serving, Peer: "h:1", Seq: 9}
+// A node of an earlier version tells no rules, and before that no sequence.
+func TestMetaOfEarlierVersions(t *testing.T) {
+	m := membership.Member{ID: "n1", Boot: 1, State: membership.Serving, Peer: "h:1", Seq: 9, Rules: membership.RulesSummary{Version: 3, Digest: 4}}
 	b, err := encodeMeta(m)
 	if err != nil {
 		t.Fatal(err)
 	}
+	m.Rules = membership.RulesSummary{}
+	if got, err := decodeMeta(b[:len(b)-metaRules]); err != nil || got != m {
+		t.Errorf("got %+v, %v; want %+v", got, err, m)
+	}
 	m.Seq = 0
-	if got, err := decodeMeta(b[:len(b)-metaSeq]); err != nil || got != m {
+	if got, err := decodeMeta(b[:len(b)-metaRules-metaSeq]); err != nil || got != m {
 		t.Errorf("got %+v, %v; want %+v", got, err, m)
 	}
 }
@@ -74,7 +79,7 @@ func TestMetaThatDoesNotFitIsRefusedAtStart(t *testing.T) {
 			c.change(&m)
 			_, err := Start(Config{Self: m, Bind: "127.0.0.1:0"})
 			if c.want == "512" {
-				c.want = "482 fit"
+				c.want = "466 fit"
 			}
 			if err == nil || !strings.Contains(err.Error(), "self: ") || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want one with %q", err, c.want)
@@ -86,7 +91,7 @@ func TestMetaThatDoesNotFitIsRefusedAtStart(t *testing.T) {
 func FuzzDecodeMeta(f *testing.F) {
 	for _, m := range []membership.Member{
 		{ID: "n1", Boot: 1, State: membership.Joining},
-		{ID: "n2", Boot: math.MaxUint64, State: membership.Draining, Owner: true, Peer: "10.0.0.1:7702", HTTP: "[::1]:7700", Ring: 9, Seq: 1 << 40},
+		{ID: "n2", Boot: math.MaxUint64, State: membership.Draining, Owner: true, Peer: "10.0.0.1:7702", HTTP: "[::1]:7700", Ring: 9, Seq: 1 << 40, Rules: membership.RulesSummary{Version: 7, Digest: 1 << 63}},
 	} {
 		b, err := encodeMeta(m)
 		if err != nil {
@@ -95,7 +100,8 @@ func FuzzDecodeMeta(f *testing.F) {
 		f.Add(b)
 		f.Add(append(b, 0))
 		f.Add(b[:len(b)-1])
-		f.Add(b[:len(b)-metaSeq])
+		f.Add(b[:len(b)-metaRules])
+		f.Add(b[:len(b)-metaRules-metaSeq])
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := decodeMeta(b)
@@ -109,8 +115,11 @@ func FuzzDecodeMeta(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%+v does not encode: %v", m, err)
 		}
-		if m.Seq == 0 {
-			again = again[:len(again)-metaSeq] // whether it was told or not
+		if m.Rules == (membership.RulesSummary{}) {
+			again = again[:len(again)-metaRules] // whether they were told or not
+			if m.Seq == 0 {
+				again = again[:len(again)-metaSeq]
+			}
 		}
 		const flags = 2 // unknown flags are ignored
 		again[flags] |= b[flags] &^ flagOwner

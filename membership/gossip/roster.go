@@ -123,6 +123,19 @@ func (r *roster) announce(s membership.State, seq uint64) bool {
 	return true
 }
 
+// announceRules changes which rules we tell that we have, and reports whether it
+// was news.
+func (r *roster) announceRules(s membership.RulesSummary) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s == r.self.Rules {
+		return false
+	}
+	r.self.Rules = s
+	r.touch()
+	return true
+}
+
 func (r *roster) me() membership.Member {
 	r.mu.Lock()
 	defer r.mu.Unlock()
