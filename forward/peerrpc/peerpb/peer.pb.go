@@ -1214,6 +1214,236 @@ func (x *BeatBack) GetRecords() *Records {
 	return nil
 }
 
+// RulesAsked is what a node has that asks for rules. See package rules/live for
+// the terms.
+type RulesAsked struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of all that it has; in the first message only.
+	Digest uint64 `protobuf:"fixed64,1,opt,name=digest,proto3" json:"digest,omitempty"`
+	// In later messages: entities, the versions that it has of them, and sums of
+	// their contents. Lists of equal length.
+	Kinds         [][]byte `protobuf:"bytes,2,rep,name=kinds,proto3" json:"kinds,omitempty"`
+	Names         [][]byte `protobuf:"bytes,3,rep,name=names,proto3" json:"names,omitempty"`
+	Counts        []uint64 `protobuf:"varint,4,rep,packed,name=counts,proto3" json:"counts,omitempty"`
+	Nodes         [][]byte `protobuf:"bytes,5,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	Sums          []uint64 `protobuf:"fixed64,6,rep,packed,name=sums,proto3" json:"sums,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RulesAsked) Reset() {
+	*x = RulesAsked{}
+	mi := &file_peer_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RulesAsked) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RulesAsked) ProtoMessage() {}
+
+func (x *RulesAsked) ProtoReflect() protoreflect.Message {
+	mi := &file_peer_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RulesAsked.ProtoReflect.Descriptor instead.
+func (*RulesAsked) Descriptor() ([]byte, []int) {
+	return file_peer_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *RulesAsked) GetDigest() uint64 {
+	if x != nil {
+		return x.Digest
+	}
+	return 0
+}
+
+func (x *RulesAsked) GetKinds() [][]byte {
+	if x != nil {
+		return x.Kinds
+	}
+	return nil
+}
+
+func (x *RulesAsked) GetNames() [][]byte {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+func (x *RulesAsked) GetCounts() []uint64 {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
+func (x *RulesAsked) GetNodes() [][]byte {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+func (x *RulesAsked) GetSums() []uint64 {
+	if x != nil {
+		return x.Sums
+	}
+	return nil
+}
+
+// RulesGiven is what the asker lacks, some of it.
+type RulesGiven struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The digest that the asker asked with tells nothing: it has to say what it
+	// has. Such a message has no entries, and comes first.
+	Unknown bool `protobuf:"varint,1,opt,name=unknown,proto3" json:"unknown,omitempty"`
+	// Of all that the giver has; in the first message with entries.
+	Digest        uint64        `protobuf:"fixed64,2,opt,name=digest,proto3" json:"digest,omitempty"`
+	Entries       []*RulesEntry `protobuf:"bytes,3,rep,name=entries,proto3" json:"entries,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RulesGiven) Reset() {
+	*x = RulesGiven{}
+	mi := &file_peer_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RulesGiven) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RulesGiven) ProtoMessage() {}
+
+func (x *RulesGiven) ProtoReflect() protoreflect.Message {
+	mi := &file_peer_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RulesGiven.ProtoReflect.Descriptor instead.
+func (*RulesGiven) Descriptor() ([]byte, []int) {
+	return file_peer_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *RulesGiven) GetUnknown() bool {
+	if x != nil {
+		return x.Unknown
+	}
+	return false
+}
+
+func (x *RulesGiven) GetDigest() uint64 {
+	if x != nil {
+		return x.Digest
+	}
+	return 0
+}
+
+func (x *RulesGiven) GetEntries() []*RulesEntry {
+	if x != nil {
+		return x.Entries
+	}
+	return nil
+}
+
+// RulesEntry is the latest version of an entity that the giver knows.
+type RulesEntry struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          []byte                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Name          []byte                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Count         uint64                 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
+	Node          []byte                 `protobuf:"bytes,4,opt,name=node,proto3" json:"node,omitempty"`
+	Body          []byte                 `protobuf:"bytes,5,opt,name=body,proto3" json:"body,omitempty"` // JSON; empty: the entity was deleted
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RulesEntry) Reset() {
+	*x = RulesEntry{}
+	mi := &file_peer_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RulesEntry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RulesEntry) ProtoMessage() {}
+
+func (x *RulesEntry) ProtoReflect() protoreflect.Message {
+	mi := &file_peer_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RulesEntry.ProtoReflect.Descriptor instead.
+func (*RulesEntry) Descriptor() ([]byte, []int) {
+	return file_peer_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *RulesEntry) GetKind() []byte {
+	if x != nil {
+		return x.Kind
+	}
+	return nil
+}
+
+func (x *RulesEntry) GetName() []byte {
+	if x != nil {
+		return x.Name
+	}
+	return nil
+}
+
+func (x *RulesEntry) GetCount() uint64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *RulesEntry) GetNode() []byte {
+	if x != nil {
+		return x.Node
+	}
+	return nil
+}
+
+func (x *RulesEntry) GetBody() []byte {
+	if x != nil {
+		return x.Body
+	}
+	return nil
+}
+
 var File_peer_proto protoreflect.FileDescriptor
 
 const file_peer_proto_rawDesc = "" +
@@ -1318,10 +1548,31 @@ const file_peer_proto_rawDesc = "" +
 	"\x02at\x18\x01 \x01(\x03R\x02at\"P\n" +
 	"\bBeatBack\x12\x0e\n" +
 	"\x02at\x18\x01 \x01(\x03R\x02at\x124\n" +
-	"\arecords\x18\x02 \x01(\v2\x1a.ringlimit.peer.v1.RecordsR\arecords2\x90\x01\n" +
+	"\arecords\x18\x02 \x01(\v2\x1a.ringlimit.peer.v1.RecordsR\arecords\"\x92\x01\n" +
+	"\n" +
+	"RulesAsked\x12\x16\n" +
+	"\x06digest\x18\x01 \x01(\x06R\x06digest\x12\x14\n" +
+	"\x05kinds\x18\x02 \x03(\fR\x05kinds\x12\x14\n" +
+	"\x05names\x18\x03 \x03(\fR\x05names\x12\x16\n" +
+	"\x06counts\x18\x04 \x03(\x04R\x06counts\x12\x14\n" +
+	"\x05nodes\x18\x05 \x03(\fR\x05nodes\x12\x12\n" +
+	"\x04sums\x18\x06 \x03(\x06R\x04sums\"w\n" +
+	"\n" +
+	"RulesGiven\x12\x18\n" +
+	"\aunknown\x18\x01 \x01(\bR\aunknown\x12\x16\n" +
+	"\x06digest\x18\x02 \x01(\x06R\x06digest\x127\n" +
+	"\aentries\x18\x03 \x03(\v2\x1d.ringlimit.peer.v1.RulesEntryR\aentries\"r\n" +
+	"\n" +
+	"RulesEntry\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\fR\x04kind\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\fR\x04name\x12\x14\n" +
+	"\x05count\x18\x03 \x01(\x04R\x05count\x12\x12\n" +
+	"\x04node\x18\x04 \x01(\fR\x04node\x12\x12\n" +
+	"\x04body\x18\x05 \x01(\fR\x04body2\xdb\x01\n" +
 	"\x04Peer\x12@\n" +
 	"\x06Checks\x12\x18.ringlimit.peer.v1.Frame\x1a\x18.ringlimit.peer.v1.Frame(\x010\x01\x12F\n" +
-	"\bTransfer\x12\x19.ringlimit.peer.v1.Letter\x1a\x1b.ringlimit.peer.v1.Farewell(\x010\x01B7Z5github.com/ringlimit/ringlimit/forward/peerrpc/peerpbb\x06proto3"
+	"\bTransfer\x12\x19.ringlimit.peer.v1.Letter\x1a\x1b.ringlimit.peer.v1.Farewell(\x010\x01\x12I\n" +
+	"\x05Rules\x12\x1d.ringlimit.peer.v1.RulesAsked\x1a\x1d.ringlimit.peer.v1.RulesGiven(\x010\x01B7Z5github.com/ringlimit/ringlimit/forward/peerrpc/peerpbb\x06proto3"
 
 var (
 	file_peer_proto_rawDescOnce sync.Once
@@ -1335,7 +1586,7 @@ func file_peer_proto_rawDescGZIP() []byte {
 	return file_peer_proto_rawDescData
 }
 
-var file_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_peer_proto_goTypes = []any{
 	(*Frame)(nil),      // 0: ringlimit.peer.v1.Frame
 	(*Farewell)(nil),   // 1: ringlimit.peer.v1.Farewell
@@ -1352,6 +1603,9 @@ var file_peer_proto_goTypes = []any{
 	(*Drop)(nil),       // 12: ringlimit.peer.v1.Drop
 	(*Beat)(nil),       // 13: ringlimit.peer.v1.Beat
 	(*BeatBack)(nil),   // 14: ringlimit.peer.v1.BeatBack
+	(*RulesAsked)(nil), // 15: ringlimit.peer.v1.RulesAsked
+	(*RulesGiven)(nil), // 16: ringlimit.peer.v1.RulesGiven
+	(*RulesEntry)(nil), // 17: ringlimit.peer.v1.RulesEntry
 }
 var file_peer_proto_depIdxs = []int32{
 	5,  // 0: ringlimit.peer.v1.Letter.views:type_name -> ringlimit.peer.v1.Views
@@ -1373,15 +1627,18 @@ var file_peer_proto_depIdxs = []int32{
 	8,  // 16: ringlimit.peer.v1.Nudge.releases:type_name -> ringlimit.peer.v1.Releases
 	4,  // 17: ringlimit.peer.v1.Replicate.chunks:type_name -> ringlimit.peer.v1.Chunks
 	3,  // 18: ringlimit.peer.v1.BeatBack.records:type_name -> ringlimit.peer.v1.Records
-	0,  // 19: ringlimit.peer.v1.Peer.Checks:input_type -> ringlimit.peer.v1.Frame
-	2,  // 20: ringlimit.peer.v1.Peer.Transfer:input_type -> ringlimit.peer.v1.Letter
-	0,  // 21: ringlimit.peer.v1.Peer.Checks:output_type -> ringlimit.peer.v1.Frame
-	1,  // 22: ringlimit.peer.v1.Peer.Transfer:output_type -> ringlimit.peer.v1.Farewell
-	21, // [21:23] is the sub-list for method output_type
-	19, // [19:21] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	17, // 19: ringlimit.peer.v1.RulesGiven.entries:type_name -> ringlimit.peer.v1.RulesEntry
+	0,  // 20: ringlimit.peer.v1.Peer.Checks:input_type -> ringlimit.peer.v1.Frame
+	2,  // 21: ringlimit.peer.v1.Peer.Transfer:input_type -> ringlimit.peer.v1.Letter
+	15, // 22: ringlimit.peer.v1.Peer.Rules:input_type -> ringlimit.peer.v1.RulesAsked
+	0,  // 23: ringlimit.peer.v1.Peer.Checks:output_type -> ringlimit.peer.v1.Frame
+	1,  // 24: ringlimit.peer.v1.Peer.Transfer:output_type -> ringlimit.peer.v1.Farewell
+	16, // 25: ringlimit.peer.v1.Peer.Rules:output_type -> ringlimit.peer.v1.RulesGiven
+	23, // [23:26] is the sub-list for method output_type
+	20, // [20:23] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_peer_proto_init() }
@@ -1408,7 +1665,7 @@ func file_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_peer_proto_rawDesc), len(file_peer_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   15,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

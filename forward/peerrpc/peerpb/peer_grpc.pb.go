@@ -27,6 +27,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	Peer_Checks_FullMethodName   = "/ringlimit.peer.v1.Peer/Checks"
 	Peer_Transfer_FullMethodName = "/ringlimit.peer.v1.Peer/Transfer"
+	Peer_Rules_FullMethodName    = "/ringlimit.peer.v1.Peer/Rules"
 )
 
 // PeerClient is the client API for Peer service.
@@ -42,6 +43,10 @@ type PeerClient interface {
 	// hands, one way: the other answers on its own stream. So a large hand-over
 	// holds up no check, and no check a hand-over.
 	Transfer(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[Letter, Farewell], error)
+	// Rules asks another node for the rules that the asker lacks. The asker says
+	// the digest of what it has. If the other had that too, it gives what changed
+	// since; if not, it says so, the asker tells what it has, and ends its side.
+	Rules(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[RulesAsked, RulesGiven], error)
 }
 
 type peerClient struct {
@@ -78,6 +83,19 @@ func (c *peerClient) Transfer(ctx context.Context, opts ...grpc.CallOption) (grp
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Peer_TransferClient = grpc.BidiStreamingClient[Letter, Farewell]
 
+func (c *peerClient) Rules(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[RulesAsked, RulesGiven], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Peer_ServiceDesc.Streams[2], Peer_Rules_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[RulesAsked, RulesGiven]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Peer_RulesClient = grpc.BidiStreamingClient[RulesAsked, RulesGiven]
+
 // PeerServer is the server API for Peer service.
 // All implementations must embed UnimplementedPeerServer
 // for forward compatibility.
@@ -91,6 +109,10 @@ type PeerServer interface {
 	// hands, one way: the other answers on its own stream. So a large hand-over
 	// holds up no check, and no check a hand-over.
 	Transfer(grpc.BidiStreamingServer[Letter, Farewell]) error
+	// Rules asks another node for the rules that the asker lacks. The asker says
+	// the digest of what it has. If the other had that too, it gives what changed
+	// since; if not, it says so, the asker tells what it has, and ends its side.
+	Rules(grpc.BidiStreamingServer[RulesAsked, RulesGiven]) error
 	mustEmbedUnimplementedPeerServer()
 }
 
@@ -106,6 +128,9 @@ func (UnimplementedPeerServer) Checks(grpc.BidiStreamingServer[Frame, Frame]) er
 }
 func (UnimplementedPeerServer) Transfer(grpc.BidiStreamingServer[Letter, Farewell]) error {
 	return status.Error(codes.Unimplemented, "method Transfer not implemented")
+}
+func (UnimplementedPeerServer) Rules(grpc.BidiStreamingServer[RulesAsked, RulesGiven]) error {
+	return status.Error(codes.Unimplemented, "method Rules not implemented")
 }
 func (UnimplementedPeerServer) mustEmbedUnimplementedPeerServer() {}
 func (UnimplementedPeerServer) testEmbeddedByValue()              {}
@@ -142,6 +167,13 @@ func _Peer_Transfer_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Peer_TransferServer = grpc.BidiStreamingServer[Letter, Farewell]
 
+func _Peer_Rules_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(PeerServer).Rules(&grpc.GenericServerStream[RulesAsked, RulesGiven]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Peer_RulesServer = grpc.BidiStreamingServer[RulesAsked, RulesGiven]
+
 // Peer_ServiceDesc is the grpc.ServiceDesc for Peer service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -159,6 +191,12 @@ var Peer_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "Transfer",
 			Handler:       _Peer_Transfer_Handler,
+			ServerStreams: true,
+			ClientStreams: true,
+		},
+		{
+			StreamName:    "Rules",
+			Handler:       _Peer_Rules_Handler,
 			ServerStreams: true,
 			ClientStreams: true,
 		},
