@@ -13,6 +13,11 @@ type Call struct {
 	ID        ID
 	Partition int
 	limit.Charge
+	// Joined says, in a frame, that the call is decided together with the one
+	// before it: see DecideFrame.
+	Joined bool
+	// Shadow says that a refusal of this call does not refuse its group.
+	Shadow bool
 }
 
 // Result is the answer to a call of a frame: a verdict, or ErrNotHolder or
@@ -20,6 +25,9 @@ type Call struct {
 type Result struct {
 	Verdict limit.Verdict
 	Err     error
+	// Taken says that the cost was charged. A call that would have been admitted
+	// is not, if another one refuses its group.
+	Taken bool
 }
 
 // Config says how large a table is.

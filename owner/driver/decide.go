@@ -136,7 +136,7 @@ func (d *Driver) DecideFrame(now, deadline int64, calls []owner.Call, results []
 	due, refused := transfer.NotDue, false
 	for i := range calls {
 		switch r := &results[i]; {
-		case r.Err == nil:
+		case r.Taken:
 			waits, when := d.charge(&calls[i], &r.Verdict, late, frame, i)
 			due = max(due, when)
 			if waits {
@@ -152,11 +152,32 @@ func (d *Driver) DecideFrame(now, deadline int64, calls []owner.Call, results []
 	d.owe(due)
 }
 
+// refuse names nobody who might decide instead.
+func (d *Driver) refuse(results []owner.Result) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.notMineAll(results)
+}
+
+func (d *Driver) notMineAll(results []owner.Result) {
+	for i := range results {
+		results[i] = owner.Result{Err: d.notMine("")}
+	}
+}
+
+// redirectFrame is for the calls of a frame that the table has refused. A group
+// does not wait: whoever asks has to ask for each of its calls, which may be
+// anywhere by now.
 func (d *Driver) redirectFrame(deadline int64, calls []owner.Call, results []owner.Result, late owner.Late, frame uint64) (due transfer.Due) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for i := range calls {
-		if r := &results[i]; errors.Is(r.Err, owner.ErrNotHolder) {
+	for i, end := 0, 0; i < len(calls); i = end {
+		end = owner.GroupEnd(calls, i)
+		switch r := &results[i]; {
+		case !errors.Is(r.Err, owner.ErrNotHolder):
+		case end-i > 1:
+			d.notMineAll(results[i:end])
+		default:
 			due = max(due, d.route(parked{calls[i], deadline, late, frame, i}, r))
 		}
 	}
