@@ -2,6 +2,7 @@ package ringlimit
 
 import (
 	"context"
+	"errors"
 
 	"github.com/ringlimit/ringlimit/limit"
 	"github.com/ringlimit/ringlimit/membership"
@@ -36,14 +37,15 @@ func (n *Node) charge(ctx context.Context, req Request, mode limit.Mode) (Verdic
 	s := n.scratch.Get().(*scratch)
 	defer n.release(s)
 	s.req = req
-	if err := n.match(&s.req, &s.match); err != nil {
+	w, err := n.match(&s.req, &s.matches)
+	if err != nil {
 		return Verdict{}, err
 	}
-	if v, settled := settled(&s.match); settled {
+	if v, settled := settled(&w); settled {
 		n.metrics.decided(&v)
 		return v, nil
 	}
-	s.call.Charge = limit.Charge{Counter: s.match.Counter, Rule: s.match.Rule, Cost: s.req.Units(), Mode: mode}
+	s.call.Charge = limit.Charge{Counter: w.Counter, Rule: w.Rule, Cost: s.req.Units(), Mode: mode}
 	if err := n.router.Decide(ctx, &s.call, &s.verdict); err != nil {
 		return Verdict{}, err
 	}
@@ -58,22 +60,34 @@ func (n *Node) release(s *scratch) {
 	n.scratch.Put(s)
 }
 
-// match validates req and finds the rule that judges it.
-func (n *Node) match(req *Request, m *rules.Match) error {
+var errSeveralLimits = errors.New("several limits on one request")
+
+// match validates req and finds the limit that judges it; none is the zero
+// Winner.
+func (n *Node) match(req *Request, m *rules.Matches) (rules.Winner, error) {
 	if err := req.Validate(); err != nil {
-		return err
+		return rules.Winner{}, err
 	}
-	return n.cfg.Rules.Match(req, m)
+	if err := n.Rules().Match(req, m); err != nil {
+		return rules.Winner{}, err
+	}
+	switch len(m.Winners) {
+	case 0:
+		return rules.Winner{}, nil
+	case 1:
+		return m.Winners[0], nil
+	}
+	return rules.Winner{}, errSeveralLimits
 }
 
 // settled is the verdict of a match that leaves no counter to ask: no rule
 // applies, or the request lacks what the rule counts by.
-func settled(m *rules.Match) (v Verdict, ok bool) {
+func settled(w *rules.Winner) (v Verdict, ok bool) {
 	switch {
-	case m.Rule == nil:
+	case w.Rule == nil:
 		return Verdict{Allowed: true}, true
-	case m.Missing != "":
-		return Verdict{Rule: m.Rule, Reason: limit.MissingDimension, Limit: m.Rule.Capacity()}, true
+	case w.Missing != "":
+		return Verdict{Rule: w.Rule, Reason: limit.MissingDimension, Limit: w.Rule.Capacity()}, true
 	}
 	return Verdict{}, false
 }
@@ -91,24 +105,24 @@ func (n *Node) Locate(ctx context.Context, req Request) (Location, error) {
 	if n.gone.Load() {
 		return Location{}, ErrLeft
 	}
-	var match rules.Match
-	if err := n.match(&req, &match); err != nil {
+	w, err := n.match(&req, new(rules.Matches))
+	if err != nil {
 		return Location{}, err
 	}
-	if v, settled := settled(&match); settled {
+	if v, settled := settled(&w); settled {
 		return Location{Verdict: v}, nil
 	}
-	partition, id, _ := n.router.Locate(match.Counter)
+	partition, id, _ := n.router.Locate(w.Counter)
 	at := Location{Partition: partition, Owner: id}
-	err := n.router.Decide(ctx, &owner.Call{Charge: limit.Charge{
-		Counter: match.Counter, Rule: match.Rule, Cost: req.Units(), Mode: limit.Peek,
+	err = n.router.Decide(ctx, &owner.Call{Charge: limit.Charge{
+		Counter: w.Counter, Rule: w.Rule, Cost: req.Units(), Mode: limit.Peek,
 	}}, &at.Verdict)
 	return at, err
 }
 
 // LimitsJSON is the rules in force, as GET /v1/limits shows them.
-func (n *Node) LimitsJSON() []byte { return n.cfg.Rules.LimitsJSON() }
+func (n *Node) LimitsJSON() []byte { return n.Rules().LimitsJSON() }
 
 // TierJSON is the rules of one tier, as GET /v1/limits/{tier} shows them; false
 // when there is no such tier.
-func (n *Node) TierJSON(tier string) ([]byte, bool) { return n.cfg.Rules.TierJSON(tier) }
+func (n *Node) TierJSON(tier string) ([]byte, bool) { return n.Rules().TierJSON(tier) }

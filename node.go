@@ -18,6 +18,7 @@ import (
 	"github.com/ringlimit/ringlimit/owner/driver"
 	"github.com/ringlimit/ringlimit/ring"
 	"github.com/ringlimit/ringlimit/rules"
+	"github.com/ringlimit/ringlimit/rules/live"
 )
 
 // Request is one check; see [limit.Request].
@@ -43,6 +44,8 @@ type Node struct {
 	server   *peerrpc.Server
 	peer     net.Listener
 	gossip   *gossip.Gossip
+	store    *live.Store // of the rules
+	puller   *puller
 	metrics  *metrics
 	scratch  sync.Pool // of *scratch
 
@@ -64,7 +67,7 @@ type Node struct {
 // counter of this node allocates nothing.
 type scratch struct {
 	req     Request
-	match   rules.Match
+	matches rules.Matches
 	call    owner.Call
 	verdict Verdict
 }

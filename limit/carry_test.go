@@ -174,7 +174,7 @@ func TestCarryDoesNotRevive(t *testing.T) {
 func TestShare(t *testing.T) {
 	everyAlgorithm(t, func(t *rapid.T, x *subject) {
 		r, n := x.rule, rapid.IntRange(1, 200).Draw(t, "parts")
-		r.Name, r.Tier, r.OnFailure, r.Jitter = "charges", "free", FailDeny, true
+		r.Name, r.Tier, r.OnFailure, r.Jitter, r.Shadow = "charges", "free", FailDeny, true, true
 		part := r.Share(n)
 		if part.Limit != r.Limit/int64(n) {
 			t.Fatalf("a part in %d of %d is %d", n, r.Limit, part.Limit)
@@ -186,7 +186,7 @@ func TestShare(t *testing.T) {
 			t.Fatalf("a part of nothing holds %d", part.Capacity())
 		}
 		if part.Window != r.Window || part.Calendar != r.Calendar || part.Police != r.Police ||
-			part.Name != r.Name || part.Tier != r.Tier || part.OnFailure != r.OnFailure || part.Jitter != r.Jitter {
+			part.Name != r.Name || part.Tier != r.Tier || part.OnFailure != r.OnFailure || part.Jitter != r.Jitter || part.Shadow != r.Shadow {
 			t.Fatalf("%+v is not a part of %+v", part, r)
 		}
 	})

@@ -17,6 +17,7 @@ type Rule struct {
 	Name, Tier string
 	OnFailure  OnFailure
 	Jitter     bool // spread the Retry-After header
+	Shadow     bool // count and report, but refuse nothing
 
 	id       RuleID
 	capacity int64
@@ -45,7 +46,7 @@ type judge interface {
 }
 
 // NewRule checks the Spec and compiles it. The error is a *SpecError. Name,
-// Tier, OnFailure and Jitter are the caller's to set before it shares the Rule.
+// Tier, OnFailure, Jitter and Shadow are the caller's to set before it shares the Rule.
 func NewRule(spec Spec) (*Rule, error) {
 	spec = spec.normal()
 	if err := spec.validate(); err != nil {
@@ -246,6 +247,6 @@ func (r *Rule) Share(n int) *Rule {
 	if err != nil {
 		panic("limit: a part of a valid rule is invalid: " + err.Error())
 	}
-	share.Name, share.Tier, share.OnFailure, share.Jitter = r.Name, r.Tier, r.OnFailure, r.Jitter
+	share.Name, share.Tier, share.OnFailure, share.Jitter, share.Shadow = r.Name, r.Tier, r.OnFailure, r.Jitter, r.Shadow
 	return share
 }

@@ -1,64 +1,140 @@
 package rules
 
-import "encoding/json"
+import "slices"
 
-// compile makes the Set of tiers that have no problems.
-func (r *reader) compile(tiers []tierDraft) *Set {
-	s := &Set{tiers: make(map[string]*tier, len(tiers))}
-	all := map[string]json.RawMessage{}
-	var names []string
-	for _, td := range tiers {
-		t := s.addTier(td)
-		all[td.name] = t.json
-		names = append(names, td.name)
-	}
-	s.standard = s.tiers[DefaultTier]
-	s.known = knownTiers(names)
-	s.json = encode(map[string]any{"tiers": all})
-	for _, w := range r.warnings {
-		w.Source = "" // one line a warning, for logs
-		s.warnings = append(s.warnings, w.String())
-	}
-	return s
+// entityDraft is a tier or a client while it is read.
+type entityDraft struct {
+	name     EntityName
+	tier     string // of a client
+	tierAt   place
+	at       place
+	path     string
+	rules    []*draft
+	patterns []pattern // of each rule that has one; else its zero value
 }
 
-func (s *Set) addTier(td tierDraft) *tier {
-	t := &tier{names: map[string][]*rule{}}
-	body := tierJSON{Rules: []ruleJSON{}}
-	for i, d := range td.rules {
-		c := d.compile(td.name)
-		t.add(c, td.patterns[i])
-		s.rules = append(s.rules, c)
-		body.Rules = append(body.Rules, d.render())
-		d.warn()
+// compile makes the entity of a draft that has no problems.
+func (r *reader) compile(ed *entityDraft) *entity {
+	e := &entity{name: ed.name, tier: ed.tier}
+	levels := levelsOf(ed.name)
+	texts := map[string]int32{}
+	for i, d := range ed.rules {
+		c := d.compile(ed.name)
+		c.order, c.text = int32(i), textNumber(texts, d.pattern)
+		c.dim = e.dimension(d.by)
+		if d.pattern == "" {
+			c.atLevel = uint8(len(levels) - 1)
+		}
+		levels[c.atLevel].add(c, ed.patterns[i])
+		e.rules = append(e.rules, c)
 	}
-	t.json = encode(body)
-	s.tiers[td.name] = t
-	return t
+	e.setLevels(levels)
+	e.body = ed.render()
+	before := len(r.warnings)
+	ed.warn(e)
+	for _, w := range r.warnings[before:] {
+		e.warnings = append(e.warnings, w.String())
+	}
+	return e
 }
 
-func (t *tier) add(r *rule, p pattern) {
+// levelsOf are an entity's levels, the most specific first. In the tier
+// "default", the last resort, the rules with a pattern and those without are of
+// one level.
+func levelsOf(name EntityName) []level {
+	switch {
+	case name.Kind == ClientEntity:
+		return []level{{name: "client and route"}, {name: "client"}}
+	case name.Name == DefaultTier:
+		return []level{{name: "default"}}
+	}
+	return []level{{name: "tier and route"}, {name: "tier"}}
+}
+
+func textNumber(texts map[string]int32, text string) int32 {
+	n, known := texts[text]
+	if !known {
+		n = int32(len(texts))
+		texts[text] = n
+	}
+	return n
+}
+
+// dimension is the number of a dimension in the entity.
+func (e *entity) dimension(by []dimension) uint8 {
+	set := newDimensionSet(by)
+	i := slices.Index(e.dims, set)
+	if i < 0 {
+		i = len(e.dims)
+		e.dims = append(e.dims, set)
+	}
+	return uint8(i)
+}
+
+func (l *level) add(r *rule, p pattern) {
+	bit := mask(1) << r.dim
+	l.dims[all] |= bit
+	if !r.shadow {
+		l.dims[enforced] |= bit
+	}
+	for len(l.top) <= int(r.dim) {
+		l.top = append(l.top, -MaxPriority)
+	}
+	l.top[r.dim] = max(l.top[r.dim], r.priority)
+	l.file(r, p)
+}
+
+func (l *level) file(r *rule, p pattern) {
 	switch {
 	case r.pattern == "":
-		t.plain = append(t.plain, r)
+		l.plain = append(l.plain, r)
 	case p.kind == everyRoute:
-		t.every = append(t.every, r)
+		l.every = append(l.every, r)
 	case p.kind == routeName:
-		t.names[r.pattern] = append(t.names[r.pattern], r)
-	default:
-		if t.paths == nil {
-			t.paths = &node{}
+		if l.names == nil {
+			l.names = map[string][]*rule{}
 		}
-		t.paths.insert(p, r)
+		l.names[r.pattern] = append(l.names[r.pattern], r)
+	default:
+		if l.paths == nil {
+			l.paths = &node{}
+		}
+		l.paths.insert(p, r)
+	}
+}
+
+// setLevels leaves out the levels without rules.
+func (e *entity) setLevels(levels []level) {
+	for i := range levels {
+		if levels[i].dims[all] != 0 {
+			e.levels = append(e.levels, levels[i])
+			continue
+		}
+		for _, r := range e.rules {
+			if int(r.atLevel) > len(e.levels) {
+				r.atLevel--
+			}
+		}
 	}
 }
 
 // compile completes the rule, which nobody else has seen yet.
-func (d *draft) compile(tier string) *rule {
-	lr := d.rule
-	lr.Name, lr.Tier, lr.OnFailure, lr.Jitter = d.name, tier, d.onFailure, d.jitter
-	return &rule{
-		Rule: lr, pattern: d.pattern, by: d.by, deny: d.deny,
-		prefix: counterPrefix(tier, d.name, d.spec.Algorithm, d.by),
+func (d *draft) compile(of EntityName) *rule {
+	r := &rule{name: d.name, pattern: d.pattern, by: d.by, priority: d.priority, shadow: d.shadow, deny: d.deny}
+	if d.unlimited {
+		return r
 	}
+	r.limit = d.rule
+	r.limit.Name, r.limit.Tier, r.limit.OnFailure, r.limit.Jitter, r.limit.Shadow = d.name, ruleTier(of), d.onFailure, d.jitter, d.shadow
+	r.prefix = counterPrefix(of, d.name, d.spec.Algorithm, d.by)
+	return r
+}
+
+// ruleTier is the Tier of an entity's limit.Rules. It labels metrics, where a
+// client's id must not stand.
+func ruleTier(of EntityName) string {
+	if of.Kind == ClientEntity {
+		return string(ClientEntity)
+	}
+	return of.Name
 }

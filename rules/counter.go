@@ -12,15 +12,20 @@ import (
 //
 //	tier, rule, algorithm, label of each dimension, "", value of each dimension
 //
-// No part is empty before the values but the one that ends the labels, so a
+// For a client's own rule "" and the client's id stand in the tier's place. No
+// other part before the values is empty but the one that ends the labels, so a
 // name can be read back, and two names are equal only if all their parts are.
 // With a separator instead, (a, b_c) and (a_b, c) would share a counter.
 //
 // Limit, window and burst are not in the name: a changed limit keeps its counter.
 
 // counterPrefix is the part of the name that all counters of a rule share.
-func counterPrefix(tier, rule string, algorithm limit.Algorithm, by []dimension) []byte {
-	name := appendPart(nil, tier)
+func counterPrefix(of EntityName, rule string, algorithm limit.Algorithm, by []dimension) []byte {
+	var name []byte
+	if of.Kind == ClientEntity {
+		name = appendPart(name, "")
+	}
+	name = appendPart(name, of.Name)
 	name = appendPart(name, rule)
 	name = appendPart(name, algorithm.String())
 	for _, d := range by {
@@ -33,25 +38,62 @@ func appendPart[T string | []byte](dst []byte, part T) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(part))), part...)
 }
 
-// appendValue appends the request's value of one of the rule's dimensions. It reports false
-// when the request has none: then there is no counter, for a shared one would
-// let strangers use up each other's budget. A value that is there but empty is
-// a value.
-func (q *search) appendValue(dst []byte, r *rule, d *dimension) ([]byte, bool) {
+// winner names the rule's counter, or what the request lacks for it.
+func (q *search) winner(r *rule) Winner {
+	if r.deny {
+		if missing := q.missing(r); missing != "" {
+			return Winner{Rule: r.limit, Missing: missing}
+		}
+	}
+	start := len(q.m.names)
+	name := append(q.m.names, r.prefix...)
+	for i := range r.by {
+		name = q.appendValue(name, r, &r.by[i])
+	}
+	q.m.names = name
+	return Winner{Rule: r.limit, Counter: name[start:len(name):len(name)]}
+}
+
+// missing is the first dimension that the request lacks.
+func (q *search) missing(r *rule) string {
+	for i := range r.by {
+		if d := &r.by[i]; !q.present(r, d) {
+			return d.label
+		}
+	}
+	return ""
+}
+
+// present reports whether the request has a value of the dimension. Without one
+// there is no counter, for a shared one would let strangers use up each other's
+// budget. A value that is there but empty is a value.
+func (q *search) present(r *rule, d *dimension) bool {
 	switch d.kind {
 	case byClient:
-		return appendPart(dst, q.req.Key), q.req.Key != ""
+		return q.req.Key != ""
 	case byIP:
-		return appendAddr(dst, q.req.IP), q.req.IP.IsValid()
+		return q.req.IP.IsValid()
+	case byRoute:
+		return r.pattern != "" || q.req.Route != ""
+	}
+	_, ok := q.req.Attributes[d.attribute]
+	return ok
+}
+
+// appendValue appends the request's value of one of the rule's dimensions.
+func (q *search) appendValue(dst []byte, r *rule, d *dimension) []byte {
+	switch d.kind {
+	case byClient:
+		return appendPart(dst, q.req.Key)
+	case byIP:
+		return appendAddr(dst, q.req.IP)
 	case byRoute:
 		if r.pattern != "" {
-			return appendPart(dst, r.pattern), true
+			return appendPart(dst, r.pattern)
 		}
-		return q.parsedRoute().appendPart(dst), q.req.Route != ""
-	default:
-		value, ok := q.req.Attributes[d.attribute]
-		return appendPart(dst, value), ok
+		return q.parsedRoute().appendPart(dst)
 	}
+	return appendPart(dst, q.req.Attributes[d.attribute])
 }
 
 // appendAddr appends 4 or 16 bytes. An IPv4 address has one spelling, however
@@ -68,33 +110,50 @@ func appendAddr(dst []byte, addr netip.Addr) []byte {
 
 var errCounterName = errors.New("rules: not the name of a counter")
 
-// DescribeCounter reads a counter's name back: the rule and the values of its
-// dimensions, in the order of `by`, addresses in their usual spelling.
-func DescribeCounter(name []byte) (tier, rule string, values []string, err error) {
-	tier, name, ok1 := cutPart(name)
-	rule, name, ok2 := cutPart(name)
-	algorithm, name, ok3 := cutPart(name)
+// CounterName is a counter's name, read back.
+type CounterName struct {
+	Of     EntityName // whose rule it is
+	Rule   string
+	Values []string // of its dimensions, in the order of `by`; addresses in their usual spelling
+}
+
+// DescribeCounter reads the name of a counter back.
+func DescribeCounter(name []byte) (CounterName, error) {
+	c, rest, ok1 := cutEntity(name)
+	rule, rest, ok2 := cutPart(rest)
+	algorithm, rest, ok3 := cutPart(rest)
 	if _, unknown := limit.ParseAlgorithm(algorithm); !ok1 || !ok2 || !ok3 || unknown != nil {
-		return "", "", nil, errCounterName
+		return CounterName{}, errCounterName
 	}
-	by, name, ok := cutLabels(name)
+	by, rest, ok := cutLabels(rest)
 	if !ok {
-		return "", "", nil, errCounterName
+		return CounterName{}, errCounterName
 	}
+	described := CounterName{Of: c, Rule: rule}
 	for _, d := range by {
-		value, rest, ok := cutPart(name)
+		value, behind, ok := cutPart(rest)
 		if ok && d.kind == byIP {
 			value, ok = addrText(value)
 		}
 		if !ok {
-			return "", "", nil, errCounterName
+			return CounterName{}, errCounterName
 		}
-		values, name = append(values, value), rest
+		described.Values, rest = append(described.Values, value), behind
 	}
-	if len(name) != 0 {
-		return "", "", nil, errCounterName
+	if len(rest) != 0 {
+		return CounterName{}, errCounterName
 	}
-	return tier, rule, values, nil
+	return described, nil
+}
+
+// cutEntity reads whose rule it is.
+func cutEntity(name []byte) (of EntityName, rest []byte, ok bool) {
+	tier, rest, ok := cutPart(name)
+	if !ok || tier != "" {
+		return EntityName{TierEntity, tier}, rest, ok
+	}
+	id, rest, ok := cutPart(rest)
+	return EntityName{ClientEntity, id}, rest, ok && id != ""
 }
 
 // cutLabels reads the labels up to the empty part that ends them.

@@ -78,9 +78,9 @@ func TestCountersAreDistinct(t *testing.T) {
 func TestDescribeCounter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawTuple(t)
-		tier, rule, values, err := DescribeCounter([]byte(c.counter(t)))
-		if err != nil || tier != c.tier || rule != c.rule || !slices.Equal(values, c.values) {
-			t.Fatalf("%+v is described as %q, %q, %q, %v", c, tier, rule, values, err)
+		d, err := DescribeCounter([]byte(c.counter(t)))
+		if err != nil || d.Of != (EntityName{TierEntity, c.tier}) || d.Rule != c.rule || !slices.Equal(d.Values, c.values) {
+			t.Fatalf("%+v is described as %+v, %v", c, d, err)
 		}
 	})
 }
@@ -104,8 +104,8 @@ func TestF42OneAddressOneCounter(t *testing.T) {
 		t.Error("two addresses share a counter")
 	}
 	for _, ip := range []string{"192.0.2.1", "2001:db8::1"} {
-		if _, _, values, err := DescribeCounter([]byte(counter(ip))); err != nil || !slices.Equal(values, []string{ip}) {
-			t.Errorf("%s is described as %q, %v", ip, values, err)
+		if d, err := DescribeCounter([]byte(counter(ip))); err != nil || !slices.Equal(d.Values, []string{ip}) {
+			t.Errorf("%s is described as %+v, %v", ip, d, err)
 		}
 	}
 }
@@ -170,17 +170,17 @@ tiers:
 		{"charge.create", "charge.create"},
 	}
 	for _, tt := range tests {
-		_, _, values, err := DescribeCounter(match(t, s, limit.Request{Route: tt.route}).Counter)
-		if err != nil || !slices.Equal(values, []string{tt.want}) {
-			t.Errorf("route %q counts as %q, %v; want %q", tt.route, values, err, tt.want)
+		d, err := DescribeCounter(match(t, s, limit.Request{Route: tt.route}).Counter)
+		if err != nil || !slices.Equal(d.Values, []string{tt.want}) {
+			t.Errorf("route %q counts as %+v, %v; want %q", tt.route, d, err, tt.want)
 		}
 	}
 }
 
 func TestDescribeRefuses(t *testing.T) {
-	good := counterPrefix("t", "r", limit.TokenBucket, []dimension{{kind: byIP, label: "ip"}})
+	good := counterPrefix(EntityName{TierEntity, "t"}, "r", limit.TokenBucket, []dimension{{kind: byIP, label: "ip"}})
 	good = appendPart(good, "\xc0\x00\x02\x01")
-	if _, _, _, err := DescribeCounter(good); err != nil {
+	if _, err := DescribeCounter(good); err != nil {
 		t.Fatal(err)
 	}
 	bad := map[string][]byte{
@@ -195,12 +195,12 @@ func TestDescribeRefuses(t *testing.T) {
 		"another dimension": appendPart(appendPart(appendPart(appendPart(nil, "t"), "r"), "token_bucket"), "colour"),
 	}
 	for what, name := range bad {
-		if _, _, _, err := DescribeCounter(name); err == nil {
+		if _, err := DescribeCounter(name); err == nil {
 			t.Errorf("%s: %q is described", what, name)
 		}
 	}
 	for n := range good {
-		if _, _, _, err := DescribeCounter(good[:n]); err == nil {
+		if _, err := DescribeCounter(good[:n]); err == nil {
 			t.Errorf("%q, cut short, is described", good[:n])
 		}
 	}

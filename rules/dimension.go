@@ -2,8 +2,10 @@ package rules
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
+	"unique"
 )
 
 // MaxDimensions bounds the length of `by`, and so of a counter's name.
@@ -51,4 +53,21 @@ func parseDimension(text string) (dim dimension, problem string) {
 		return dim, fmt.Sprintf("must name the attribute in at most %d bytes", maxAttributeBytes)
 	}
 	return dimension{kind: byAttribute, attribute: name, label: text}, ""
+}
+
+// dimensionSet stands for a whole `by`, whatever its order: rules with equal
+// ones limit the same thing, and compete. It is compared in one step.
+type dimensionSet = unique.Handle[string]
+
+func newDimensionSet(by []dimension) dimensionSet {
+	labels := make([]string, 0, len(by))
+	for _, d := range by {
+		labels = append(labels, d.label)
+	}
+	slices.Sort(labels)
+	var key []byte
+	for _, label := range labels {
+		key = appendPart(key, label)
+	}
+	return unique.Make(string(key))
 }

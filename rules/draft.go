@@ -3,9 +3,6 @@ package rules
 import (
 	"errors"
 
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/token"
-
 	"github.com/ringlimit/ringlimit/limit"
 )
 
@@ -14,28 +11,31 @@ import (
 type draft struct {
 	*reader
 	path  string
-	start *token.Token
-	at    map[string]*token.Token // place of the value of each field that is given
-	bad   bool                    // a problem was reported
+	start place
+	at    map[string]place // of the value of each field that is given
+	bad   bool             // a problem was reported
 
 	name      string
 	pattern   string
 	by        []dimension
+	priority  int32
+	unlimited bool
 	spec      limit.Spec
 	window    string // as written
 	onFailure limit.OnFailure
 	deny      bool
 	jitter    bool
+	shadow    bool
 
-	rule *limit.Rule // the spec, compiled
+	rule *limit.Rule // the spec, compiled; of an unlimited rule nil
 }
 
 const ruleExample = "{name: global, algorithm: token_bucket, limit: 100, window: 60s}"
 
 // readRule reads a rule's mapping. It reports all problems of the rule that do
 // not follow from one another.
-func (r *reader) readRule(n ast.Node, path string) *draft {
-	d := &draft{reader: r, path: path, start: n.GetToken(), at: map[string]*token.Token{},
+func (r *reader) readRule(n *value, path string) *draft {
+	d := &draft{reader: r, path: path, start: n.at, at: map[string]place{},
 		by: []dimension{{kind: byClient, label: "client"}}, jitter: true}
 	before := len(r.problems)
 	entries, ok := r.entries(n, path, ruleExample)
@@ -43,25 +43,49 @@ func (r *reader) readRule(n ast.Node, path string) *draft {
 		d.start = entries[0].at
 	}
 	for _, e := range entries {
-		d.at[e.key] = e.value.GetToken()
+		d.at[e.key] = e.value.at
 		d.setField(e)
 	}
 	if ok {
-		d.require("name", "algorithm", "limit", "window")
+		d.require("name")
+		d.checkUnlimited()
 	}
 	d.bad = len(r.problems) > before
-	if !d.bad {
+	if !d.bad && !d.unlimited {
 		d.checkFields()
 	}
 	return d
 }
 
+func (d *draft) given(field string) bool { return d.at[field].known() }
+
 // require reports the fields that have no default and are not there.
 func (d *draft) require(fields ...string) {
 	for _, f := range fields {
-		if d.at[f] == nil {
+		if !d.given(f) && !(f == "window" && d.given(windowSeconds)) {
 			d.report(d.start, join(d.path, f), "is missing; a rule is at least %s", ruleExample)
 		}
+	}
+}
+
+// checkUnlimited tells the two kinds of rule apart: one that counts, and one
+// that has nothing to say but where it applies.
+func (d *draft) checkUnlimited() {
+	if !d.unlimited {
+		d.require("algorithm", "limit", "window")
+		return
+	}
+	for _, f := range ruleFields {
+		switch f.name {
+		case "name", "route_pattern", "by", "priority", "unlimited":
+		default:
+			if d.given(f.name) {
+				d.refuse(f.name, "means nothing beside unlimited: true; leave one of them out")
+			}
+		}
+	}
+	if d.given(windowSeconds) {
+		d.refuse(windowSeconds, "means nothing beside unlimited: true; leave one of them out")
 	}
 }
 
@@ -69,7 +93,7 @@ func (d *draft) require(fields ...string) {
 // field is not there.
 func (d *draft) refuse(field, format string, args ...any) {
 	at := d.at[field]
-	if at == nil {
+	if !at.known() {
 		at = d.start
 	}
 	d.bad = true
@@ -79,10 +103,10 @@ func (d *draft) refuse(field, format string, args ...any) {
 // checkFields looks at the fields together: those that the algorithm does not
 // have, and what the algorithm says of its parameters.
 func (d *draft) checkFields() {
-	if d.at["delay"] != nil && d.spec.Algorithm != limit.LeakyBucket {
+	if d.given("delay") && d.spec.Algorithm != limit.LeakyBucket {
 		d.refuse("delay", "belongs to leaky_bucket only; leave it out")
 	}
-	if d.at["burst"] != nil {
+	if d.given("burst") {
 		d.checkBurst()
 	}
 	if !d.bad {
@@ -117,9 +141,9 @@ func (d *draft) refuseSpec(err error) {
 // 1/(2√limit), is over a tenth.
 const smallCounter = 20
 
-func (d *draft) warn() {
+func (d *draft) warnOfSmallCounter() {
 	if l := d.spec.Limit; d.spec.Algorithm == limit.SlidingWindowCounter && 0 < l && l < smallCounter {
-		d.warnings = append(d.warnings, d.problem(d.at["limit"], join(d.path, "limit"),
-			"%d is small for sliding_window_counter, whose estimate is typically off by 1/(2√limit); sliding_window_log is exact and costs little at such a limit", l))
+		d.warn(d.at["limit"], join(d.path, "limit"),
+			"%d is small for sliding_window_counter, whose estimate is typically off by 1/(2√limit); sliding_window_log is exact and costs little at such a limit", l)
 	}
 }

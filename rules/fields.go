@@ -5,12 +5,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml/ast"
-
 	"github.com/ringlimit/ringlimit/limit"
 )
 
 const maxNameBytes = 128
+
+// MaxPriority bounds a rule's priority on both sides of 0.
+const MaxPriority = 1_000_000
 
 // The spellings of two choices, by what they are compiled to.
 var (
@@ -22,7 +23,7 @@ var (
 // Each setter reads the value of its field.
 var ruleFields = []struct {
 	name string
-	set  func(*draft, string, ast.Node)
+	set  func(*draft, string, *value)
 }{
 	{"name", (*draft).setName},
 	{"route_pattern", (*draft).setPattern},
@@ -37,9 +38,19 @@ var ruleFields = []struct {
 	{"durability", (*draft).setDurability},
 	{"on_missing", (*draft).setOnMissing},
 	{"retry_jitter", (*draft).setRetryJitter},
+	{"priority", (*draft).setPriority},
+	{"unlimited", (*draft).setUnlimited},
+	{"shadow", (*draft).setShadow},
 }
 
-func (d *draft) setField(e entry) {
+// windowSeconds may stand for window in JSON, for callers who have a number.
+const windowSeconds = "window_s"
+
+func (d *draft) setField(e member) {
+	if e.key == windowSeconds && d.json {
+		d.setWindowSeconds(e.key, e.value)
+		return
+	}
 	for _, f := range ruleFields {
 		if f.name == e.key {
 			f.set(d, e.key, e.value)
@@ -57,7 +68,7 @@ func fieldNames() string {
 	return strings.Join(names, ", ")
 }
 
-func (d *draft) setName(field string, n ast.Node) {
+func (d *draft) setName(field string, n *value) {
 	name, ok := d.text(n, join(d.path, field), "charges")
 	if problem := nameProblem(name); ok && problem != "" {
 		d.refuse(field, "%s", problem)
@@ -82,14 +93,14 @@ func nameProblem(name string) string {
 
 // setPattern only takes the text: a pattern is checked against those of the
 // whole tier.
-func (d *draft) setPattern(field string, n ast.Node) {
+func (d *draft) setPattern(field string, n *value) {
 	text, ok := d.text(n, join(d.path, field), `"GET /v1/users/{id}"`)
 	if d.pattern = text; ok && text == "" {
 		d.refuse(field, "is empty; leave it out, or %s", patternSyntax)
 	}
 }
 
-func (d *draft) setBy(field string, n ast.Node) {
+func (d *draft) setBy(field string, n *value) {
 	items, ok := d.items(n, join(d.path, field), "[client] or [ip, attribute region]")
 	if ok && (len(items) == 0 || len(items) > MaxDimensions) {
 		d.refuse(field, "has %d entries; give 1 to %d, or leave it out for [client]", len(items), MaxDimensions)
@@ -101,7 +112,7 @@ func (d *draft) setBy(field string, n ast.Node) {
 	}
 }
 
-func (d *draft) addDimension(n ast.Node, path string) {
+func (d *draft) addDimension(n *value, path string) {
 	text, ok := d.text(n, path, "client")
 	if !ok {
 		return
@@ -111,12 +122,12 @@ func (d *draft) addDimension(n ast.Node, path string) {
 		problem = "stands twice; leave one of them"
 	}
 	if problem != "" {
-		d.report(n.GetToken(), path, "%.64q %s", text, problem)
+		d.report(n.at, path, "%.64q %s", text, problem)
 	}
 	d.by = append(d.by, dim)
 }
 
-func (d *draft) setAlgorithm(field string, n ast.Node) {
+func (d *draft) setAlgorithm(field string, n *value) {
 	if text, ok := d.text(n, join(d.path, field), "token_bucket"); ok {
 		a, err := limit.ParseAlgorithm(text)
 		d.spec.Algorithm = a
@@ -124,41 +135,58 @@ func (d *draft) setAlgorithm(field string, n ast.Node) {
 	}
 }
 
-func (d *draft) setLimit(field string, n ast.Node) {
+func (d *draft) setLimit(field string, n *value) {
 	d.spec.Limit, _ = d.integer(n, join(d.path, field))
 }
 
-func (d *draft) setWindow(field string, n ast.Node) {
-	d.window = n.GetToken().Value
-	if _, number := n.(*ast.IntegerNode); !number {
+func (d *draft) setWindow(field string, n *value) {
+	d.window = n.text
+	if n.kind != integer {
 		var ok bool
 		if d.window, ok = d.text(n, join(d.path, field), "60s"); !ok {
 			return
 		}
 	}
+	d.readWindow(field)
+}
+
+func (d *draft) setWindowSeconds(field string, n *value) {
+	seconds, ok := d.integer(n, join(d.path, field))
+	if !ok {
+		return
+	}
+	if d.window != "" {
+		d.refuse(field, "says the same as window; leave one of them")
+		return
+	}
+	d.window = fmt.Sprintf("%ds", seconds)
+	d.readWindow(field)
+}
+
+func (d *draft) readWindow(field string) {
 	var problem string
 	if d.spec.Window, d.spec.Calendar, problem = parseWindow(d.window); problem != "" {
 		d.refuse(field, "is %.64q; it %s", d.window, problem)
 	}
 }
 
-func (d *draft) setTimezone(field string, n ast.Node) {
+func (d *draft) setTimezone(field string, n *value) {
 	text, ok := d.text(n, join(d.path, field), "Europe/Berlin")
 	if d.spec.Timezone = text; ok && text == "" {
 		d.refuse(field, "is empty; leave it out for UTC, or name a zone such as Europe/Berlin")
 	}
 }
 
-func (d *draft) setBurst(field string, n ast.Node) {
+func (d *draft) setBurst(field string, n *value) {
 	d.spec.Burst, _ = d.integer(n, join(d.path, field))
 }
 
-func (d *draft) setDelay(field string, n ast.Node) {
+func (d *draft) setDelay(field string, n *value) {
 	delay, _ := d.boolean(n, join(d.path, field))
 	d.spec.Police = !delay
 }
 
-func (d *draft) setOnFailure(field string, n ast.Node) {
+func (d *draft) setOnFailure(field string, n *value) {
 	if text, ok := d.text(n, join(d.path, field), "local"); ok {
 		f, err := limit.ParseOnFailure(text)
 		d.onFailure = f
@@ -166,7 +194,7 @@ func (d *draft) setOnFailure(field string, n ast.Node) {
 	}
 }
 
-func (d *draft) setDurability(field string, n ast.Node) {
+func (d *draft) setDurability(field string, n *value) {
 	if text, ok := d.text(n, join(d.path, field), "auto"); ok {
 		durability, err := limit.ParseDurability(text)
 		d.spec.Durability = durability
@@ -174,11 +202,27 @@ func (d *draft) setDurability(field string, n ast.Node) {
 	}
 }
 
-func (d *draft) setOnMissing(field string, n ast.Node) { d.deny = d.choose(field, n, onMissing) }
+func (d *draft) setPriority(field string, n *value) {
+	priority, _ := d.integer(n, join(d.path, field))
+	if priority < -MaxPriority || priority > MaxPriority {
+		d.refuse(field, "is %d; it must be an integer from -%d to %d", priority, MaxPriority, MaxPriority)
+	}
+	d.priority = int32(priority)
+}
 
-func (d *draft) setRetryJitter(field string, n ast.Node) { d.jitter = d.choose(field, n, retryJitter) }
+func (d *draft) setUnlimited(field string, n *value) {
+	d.unlimited, _ = d.boolean(n, join(d.path, field))
+}
 
-func (d *draft) choose(field string, n ast.Node, spellings map[bool]string) bool {
+func (d *draft) setShadow(field string, n *value) {
+	d.shadow, _ = d.boolean(n, join(d.path, field))
+}
+
+func (d *draft) setOnMissing(field string, n *value) { d.deny = d.choose(field, n, onMissing) }
+
+func (d *draft) setRetryJitter(field string, n *value) { d.jitter = d.choose(field, n, retryJitter) }
+
+func (d *draft) choose(field string, n *value, spellings map[bool]string) bool {
 	text, ok := d.text(n, join(d.path, field), spellings[true])
 	if ok && text != spellings[true] && text != spellings[false] {
 		d.refuse(field, "is %.64q; it must be %s or %s", text, spellings[false], spellings[true])

@@ -41,12 +41,20 @@ func FuzzParse(f *testing.F) {
 		again := parse(t, string(data))
 		for tier := range s.tiers {
 			req := limit.Request{Tier: tier, Route: route, IP: netip.MustParseAddr("192.0.2.1")}
-			a, b := match(t, s, req), match(t, again, req)
-			if ruleName(a) != ruleName(b) || string(a.Counter) != string(b.Counter) || a.Missing != b.Missing {
-				t.Fatalf("%+v matches %+v, then %+v", req, a, b)
-			}
+			checkEqual(t, req, matchAll(t, s, req), matchAll(t, again, req))
 		}
 	})
+}
+
+// checkEqual compares two answers to one request.
+func checkEqual(t failer, req limit.Request, a, b []Winner) {
+	t.Helper()
+	equal := func(a, b Winner) bool {
+		return ruleName(a) == ruleName(b) && string(a.Counter) == string(b.Counter) && a.Missing == b.Missing
+	}
+	if !slices.EqualFunc(a, b, equal) {
+		t.Fatalf("%+v matches %+v, then %+v", req, a, b)
+	}
 }
 
 func checkExplained(t *testing.T, err error) {
@@ -76,17 +84,22 @@ func FuzzMatch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, tier, key, route, attribute string, addr []byte) {
 		ip, _ := netip.AddrFromSlice(addr)
 		req := limit.Request{Key: key, Tier: tier, Route: route, IP: ip, Attributes: map[string]string{"a": attribute}}
-		m, err := matchInto(s, &req, nil)
-		again, _ := matchInto(s, &req, make([]byte, 7, 4096))
-		if ruleName(m) != ruleName(again) || string(m.Counter) != string(again.Counter) {
-			t.Fatalf("%+v matches %+v, then %+v", req, m, again)
-		}
-		if err != nil || m.Counter == nil {
+		var m, again Matches
+		again.names = make([]byte, 7, 4096)
+		if s.Match(&req, &m) != nil {
 			return
 		}
-		inTier, rule, values, err := DescribeCounter(m.Counter)
-		if err != nil || inTier+"/"+rule != ruleName(m) {
-			t.Fatalf("%q is described as %q, %q, %q, %v", m.Counter, inTier, rule, values, err)
+		if err := s.Match(&req, &again); err != nil {
+			t.Fatal(err)
+		}
+		checkEqual(t, req, m.Winners, again.Winners)
+		for _, w := range m.Winners {
+			if w.Missing != "" {
+				continue
+			}
+			if d, err := DescribeCounter(w.Counter); err != nil || d.Of.Name+"/"+d.Rule != ruleName(w) {
+				t.Fatalf("%q is described as %+v, %v", w.Counter, d, err)
+			}
 		}
 	})
 }
@@ -94,11 +107,11 @@ func FuzzMatch(f *testing.F) {
 // FuzzDescribeCounter: what can be described is a name that we could have
 // written, byte for byte.
 func FuzzDescribeCounter(f *testing.F) {
-	f.Add(appendPart(counterPrefix("free", "charges", limit.TokenBucket, []dimension{{kind: byClient, label: "client"}}), "cust_42"))
-	f.Add(appendPart(counterPrefix("free", "x", limit.FixedWindow, []dimension{{kind: byIP, label: "ip"}}), "\xc0\x00\x02\x01"))
+	f.Add(appendPart(counterPrefix(EntityName{TierEntity, "free"}, "charges", limit.TokenBucket, []dimension{{kind: byClient, label: "client"}}), "cust_42"))
+	f.Add(appendPart(counterPrefix(EntityName{TierEntity, "free"}, "x", limit.FixedWindow, []dimension{{kind: byIP, label: "ip"}}), "\xc0\x00\x02\x01"))
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0x0f})
 	f.Fuzz(func(t *testing.T, name []byte) {
-		if _, _, _, err := DescribeCounter(name); err != nil {
+		if _, err := DescribeCounter(name); err != nil {
 			return
 		}
 		var again []byte

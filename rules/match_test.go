@@ -35,13 +35,13 @@ tiers:
 func TestLevelsAndPatterns(t *testing.T) {
 	s := parse(t, levels)
 	tests := []struct{ tier, route, want string }{
-		{"", "", "default/all"},
+		{"", "", "default/all default/second"},
 		{"default", "POST /v1/charges", "default/charges"},
-		{"default", "POST /v1/charges/", "default/all"},
-		{"default", "GET /v1/charges", "default/all"},
-		{"default", "post /v1/charges", "default/all"}, // methods are case-sensitive
+		{"default", "POST /v1/charges/", "default/all default/second"},
+		{"default", "GET /v1/charges", "default/all default/second"},
+		{"default", "post /v1/charges", "default/all default/second"}, // methods are case-sensitive
 		{"none", "POST /v1/charges", "default/charges"},
-		{"none", "GET /", "default/all"},
+		{"none", "GET /", "default/all default/second"},
 
 		{"free", "POST /v1/charges", "free/v1"}, // the tier's own level first, however general
 		{"free", "GET /v1/users/7", "free/user"},
@@ -53,21 +53,21 @@ func TestLevelsAndPatterns(t *testing.T) {
 		{"free", "GET /v1", "free/v1"}, // ServeMux redirects to /v1/
 		{"free", "GET /v2/", "free/root"},
 		{"free", "GET /v2", "free/root"},
-		{"free", "GET /v2/a", "default/all"},
+		{"free", "GET /v2/a", "default/all default/second"},
 		{"free", "GET /v3/", "free/rest"},
 		{"free", "GET /v3/a/b", "free/rest"},
 		{"free", "charge.create", "free/job"},
-		{"free", "charge.creates", "default/all"},
+		{"free", "charge.creates", "default/all default/second"},
 		{"free", "/shop.v1.Orders/Create", "free/rpc"},
 		{"free", "POST /shop.v1.Orders/Create", "free/rpc"},
-		{"free", "", "default/all"},
+		{"free", "", "default/all default/second"},
 
 		{"any", "GET /x", "any/slash"},
 		{"any", "x", "any/star"},
 		{"any", "", "any/star"},
 	}
 	for _, tt := range tests {
-		if got := ruleName(match(t, s, limit.Request{Tier: tt.tier, Route: tt.route})); got != tt.want {
+		if got := ruleNames(matchAll(t, s, limit.Request{Tier: tt.tier, Route: tt.route})); got != tt.want {
 			t.Errorf("tier %q, route %q: rule %q, want %q", tt.tier, tt.route, got, tt.want)
 		}
 	}
@@ -110,7 +110,7 @@ func TestSpellings(t *testing.T) {
 
 func TestUnknownTier(t *testing.T) {
 	s := parse(t, levels)
-	_, err := matchInto(s, &limit.Request{Key: "k", Tier: "gold"}, nil)
+	err := s.Match(&limit.Request{Key: "k", Tier: "gold"}, new(Matches))
 	var input *limit.InputError
 	if !errors.As(err, &input) || input.Field != "tier" || input.Problem != `"gold" is unknown; known are any, default, free, none` {
 		t.Errorf("error %v", err)
@@ -121,7 +121,7 @@ func TestUnknownTier(t *testing.T) {
 	for c := 'a'; c <= 'z'; c++ {
 		file.WriteString("  " + string(c) + ": []\n")
 	}
-	_, err = matchInto(parse(t, file.String()), &limit.Request{Key: "k", Tier: strings.Repeat("ü", 4<<20)}, nil)
+	err = parse(t, file.String()).Match(&limit.Request{Key: "k", Tier: strings.Repeat("ü", 4<<20)}, new(Matches))
 	if err == nil || len(err.Error()) > 600 || !strings.HasSuffix(err.Error(), "known are a, b, c, d, e, f, g, h, i, j and 16 more") {
 		t.Errorf("error %.700v", err)
 	}
@@ -134,7 +134,7 @@ func TestNoDefaultTier(t *testing.T) {
 			t.Errorf("%+v matches %+v", req, m)
 		}
 	}
-	if _, err := matchInto(s, &limit.Request{Key: "k", Tier: "default"}, nil); err == nil {
+	if err := s.Match(&limit.Request{Key: "k", Tier: "default"}, new(Matches)); err == nil {
 		t.Error("the default tier exists without being in the file")
 	}
 	var zero Set
@@ -172,9 +172,9 @@ tiers:
 		{limit.Request{Tier: "skip", Route: "GET /a", IP: ip}, "default/fallback", ""},
 		{limit.Request{Tier: "skip", Route: "GET /a"}, "", ""},
 		{limit.Request{Tier: "deny", Attributes: with("tenant", "t")}, "deny/tenant", ""},
-		{limit.Request{Tier: "deny", IP: ip, Attributes: with("tenants", "t")}, "deny/tenant", "attribute tenant"},
+		{limit.Request{Tier: "deny", Attributes: with("tenants", "t")}, "deny/tenant", "attribute tenant"},
 		{limit.Request{Tier: "route", Route: "GET /"}, "route/route", ""},
-		{limit.Request{Tier: "route", IP: ip}, "route/route", "route"},
+		{limit.Request{Tier: "route"}, "route/route", "route"},
 	}
 	for _, tt := range tests {
 		m := match(t, s, tt.req)
@@ -192,11 +192,11 @@ func TestMatchIsConcurrent(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			var m Match
+			var m Matches
 			for range 200 {
 				err := s.Match(&limit.Request{Key: "k", Tier: "free", Route: "GET /v1//users/%37"}, &m)
-				if err != nil || ruleName(m) != "free/user" {
-					t.Errorf("rule %q, error %v", ruleName(m), err)
+				if err != nil || ruleNames(m.Winners) != "free/user" {
+					t.Errorf("rules %q, error %v", ruleNames(m.Winners), err)
 				}
 			}
 		})
@@ -206,7 +206,7 @@ func TestMatchIsConcurrent(t *testing.T) {
 
 func TestMatchDoesNotAllocate(t *testing.T) {
 	s := parse(t, levels)
-	m := Match{Counter: make([]byte, 0, 1024)}
+	var m Matches
 	for _, req := range []limit.Request{
 		{Tier: "free", Route: "GET /v1/users/7"},
 		{Tier: "free", Route: "GET /v1"},

@@ -28,7 +28,7 @@ func TestParseProblems(t *testing.T) {
 		{"no tier", "tiers: {}\n", []string{"rules.yaml:1:8: tiers: is empty; give at least one tier"}},
 		{"a list", "- tiers\n", []string{"rules.yaml:1:1: is a list; it must be a mapping"}},
 		{"text", "tiers", []string{`rules.yaml:1:1: is "tiers"; it must be a mapping`}},
-		{"unknown section", "tiers: {free: []}\nclients: {}\n", []string{"rules.yaml:2:1: clients: is no field of a rule file"}},
+		{"unknown section", "tiers: {free: []}\nclient: {}\n", []string{"rules.yaml:2:1: client: is no field of a rule file; these are: tiers, clients"}},
 		{"two documents", "tiers: {free: []}\n---\ntiers: {}\n", []string{"rules.yaml:3:6: is a second document"}},
 		{"syntax", "tiers: [1, 2\nb: 3", []string{"rules.yaml:2:1: is not YAML: "}},
 		{"tab as indentation", "tiers:\n\tfree: []", []string{"rules.yaml:2:1: is not YAML: "}},
@@ -57,7 +57,6 @@ func TestParseProblems(t *testing.T) {
 			"rules.yaml:1:16: tiers.free[0].limit: is missing", "rules.yaml:1:16: tiers.free[0].window: is missing"}},
 
 		{"typo", rule("{name: b, algorithm: token_bucket, limit: 1, window: 1s, brust: 2}"), []string{"rules.yaml:4:64: tiers.free[1].brust: is no field of a rule; these are: name, route_pattern, by, algorithm"}},
-		{"later field", rule("{name: b, algorithm: token_bucket, limit: 1, window: 1s, shadow: false}"), []string{"rules.yaml:4:64: tiers.free[1].shadow: is no field of a rule"}},
 		{"field twice", rule("{name: b, algorithm: token_bucket, limit: 1, limit: 2, window: 1s}"), []string{"rules.yaml:4:52: tiers.free[1].limit: stands twice, first in line 4"}},
 		{"name twice", rule("{name: a, algorithm: token_bucket, limit: 1, window: 1s}"), []string{`rules.yaml:4:14: tiers.free[1].name: "a" is the name of the rule in line 3 already`}},
 		{"name not ASCII", rule("{name: ü, algorithm: token_bucket, limit: 1, window: 1s}"), []string{`rules.yaml:4:14: tiers.free[1].name: is "ü"; names are of printable ASCII`}},
@@ -227,7 +226,7 @@ func TestBounds(t *testing.T) {
 		fmt.Fprintf(&file, "    - {name: r%d, algorithm: token_bucket, limit: 1, window: 1s}\n", i)
 	}
 	_, err := Parse("rules.yaml", []byte(file.String()))
-	if err == nil || !strings.Contains(err.Error(), "tiers.free[10000]: is one rule too many; a rule file has at most 10000") {
+	if err == nil || !strings.Contains(err.Error(), "tiers.free[1000]: is one rule too many; a tier or client has at most 1000") {
 		t.Errorf("too many rules: %.300v", err)
 	}
 }

@@ -50,17 +50,17 @@ const patternSyntax = "write METHOD /path, /path, *, or a plain name for routes 
 // patterns reads the patterns of one tier and refuses those that conflict. An
 // http.ServeMux does the checking, so that its rules of precedence hold.
 type patterns struct {
-	mux  *http.ServeMux
-	line map[string]int // of each pattern: where it stood first
+	mux   *http.ServeMux
+	where map[string]string // of each pattern: where it stood first
 }
 
 func newPatterns() *patterns {
-	return &patterns{mux: http.NewServeMux(), line: map[string]int{}}
+	return &patterns{mux: http.NewServeMux(), where: map[string]string{}}
 }
 
 // add reads a pattern. The problem is empty when it is fine. The same text may
 // come again: several rules can have one pattern.
-func (ps *patterns) add(text string, line int) (p pattern, problem string) {
+func (ps *patterns) add(text, where string) (p pattern, problem string) {
 	switch {
 	case text == "*":
 		return pattern{kind: everyRoute}, ""
@@ -75,8 +75,8 @@ func (ps *patterns) add(text string, line int) (p pattern, problem string) {
 	if len(p.segments) == 0 {
 		return p, fmt.Sprintf("%q has no path that starts with a slash; %s", text, patternSyntax)
 	}
-	if _, again := ps.line[text]; !again {
-		problem = ps.register(text, line)
+	if _, again := ps.where[text]; !again {
+		problem = ps.register(text, where)
 	}
 	return p, problem
 }
@@ -113,18 +113,18 @@ func parseSegment(s string) segment {
 }
 
 // register has the ServeMux check the pattern, alone and against the others.
-func (ps *patterns) register(text string, line int) (problem string) {
+func (ps *patterns) register(text, where string) (problem string) {
 	path := text[strings.IndexByte(text, '/'):]
 	if clean := cleanPath(path); clean != path {
 		return fmt.Sprintf("%q matches no request, because paths are cleaned first; write %s", text, clean)
 	}
 	message := handle(ps.mux, text)
 	if message == "" {
-		ps.line[text] = line
+		ps.where[text] = where
 		return ""
 	}
 	if other, why, ok := parseConflict(message); ok {
-		return fmt.Sprintf("conflicts with the pattern in line %d: %s", ps.line[other], why)
+		return fmt.Sprintf("conflicts with the pattern %s: %s", ps.where[other], why)
 	}
 	_, why, _ := strings.Cut(message, ": ") // parsing "…": why
 	return fmt.Sprintf("%q is no pattern: %s; %s", text, why, patternSyntax)

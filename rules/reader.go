@@ -5,31 +5,32 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/token"
 )
 
-// reader reads YAML nodes as the types that rules are made of, and collects
-// what is wrong with them. It walks the syntax tree itself, because a decoder
-// into structs stops at the first problem and forgets where values stood.
+// reader reads values as the types that rules are made of, and collects what is
+// wrong with them. It walks the values itself, because a decoder into structs
+// stops at the first problem and forgets where they stood.
 type reader struct {
-	file     string
+	file     string // or the entity that a body is for
 	lines    []string
+	json     bool // it is in JSON, often in one line: fields say more than lines
 	problems []Problem
 	warnings []Problem
 }
 
-// report notes a problem at a token.
-func (r *reader) report(at *token.Token, field, format string, args ...any) {
+// report notes a problem at a place.
+func (r *reader) report(at place, field, format string, args ...any) {
 	r.problems = append(r.problems, r.problem(at, field, format, args...))
 }
 
-func (r *reader) problem(at *token.Token, field, format string, args ...any) Problem {
-	p := Problem{File: r.file, Line: 1, Column: 1, Field: field, Text: fmt.Sprintf(format, args...)}
-	if at != nil && at.Position != nil {
-		p.Line, p.Column = max(at.Position.Line, 1), max(at.Position.Column, 1)
-	}
+func (r *reader) warn(at place, field, format string, args ...any) {
+	w := r.problem(at, field, format, args...)
+	w.Source = "" // one line a warning, for logs
+	r.warnings = append(r.warnings, w)
+}
+
+func (r *reader) problem(at place, field, format string, args ...any) Problem {
+	p := Problem{File: r.file, Line: max(at.line, 1), Column: max(at.column, 1), Field: field, Text: fmt.Sprintf(format, args...)}
 	if p.Line > len(r.lines) {
 		return p
 	}
@@ -49,100 +50,70 @@ func excerpt(line string) string {
 	return line
 }
 
-// entry is one "key: value" of a mapping.
-type entry struct {
-	key   string
-	at    *token.Token // the key's place
-	value ast.Node
+// where names the place of another field in a message: by line in a file, by
+// field in a body, which is often one line.
+func (r *reader) where(at place, field string) string {
+	if r.json {
+		return "at " + field
+	}
+	return fmt.Sprintf("in line %d", at.line)
 }
 
 // entries reads a mapping, in the file's order. A key that comes twice is a
 // problem and is left out.
-func (r *reader) entries(n ast.Node, field, example string) ([]entry, bool) {
-	m, ok := n.(ast.MapNode)
-	if !ok {
-		r.report(n.GetToken(), field, "is %s; it must be a mapping, like %s", describe(n), example)
+func (r *reader) entries(v *value, field, example string) ([]member, bool) {
+	if v.kind != mapping {
+		r.report(v.at, field, "is %s; it must be a mapping, like %s", v.describe(), example)
 		return nil, false
 	}
-	var list []entry
-	lines := map[string]int{}
-	for it := m.MapRange(); it.Next(); {
-		e := entry{key: keyText(it.Key()), at: it.Key().GetToken(), value: it.Value()}
-		if line, twice := lines[e.key]; twice {
-			r.report(e.at, join(field, e.key), "stands twice, first in line %d; leave one of them", line)
+	var list []member
+	first := make(map[string]place, len(v.members))
+	for _, m := range v.members {
+		if at, twice := first[m.key]; twice {
+			r.report(m.at, join(field, m.key), "stands twice, first in line %d; leave one of them", at.line)
 			continue
 		}
-		lines[e.key] = e.at.Position.Line
-		list = append(list, e)
+		first[m.key] = m.at
+		list = append(list, m)
 	}
 	return list, true
 }
 
 // items reads a list.
-func (r *reader) items(n ast.Node, field, example string) ([]ast.Node, bool) {
-	seq, ok := n.(*ast.SequenceNode)
-	if !ok {
-		r.report(n.GetToken(), field, "is %s; it must be a list, like %s", describe(n), example)
+func (r *reader) items(v *value, field, example string) ([]*value, bool) {
+	if v.kind != list {
+		r.report(v.at, field, "is %s; it must be a list, like %s", v.describe(), example)
 		return nil, false
 	}
-	return seq.Values, true
+	return v.items, true
 }
 
-func (r *reader) text(n ast.Node, field, example string) (string, bool) {
-	s, ok := n.(*ast.StringNode)
-	if !ok {
-		r.report(n.GetToken(), field, "is %s; it must be text, like %s", describe(n), example)
+func (r *reader) text(v *value, field, example string) (string, bool) {
+	if v.kind != text {
+		r.report(v.at, field, "is %s; it must be text, like %s", v.describe(), example)
 		return "", false
 	}
-	return s.Value, true
+	return v.text, true
 }
 
 // integer reads plain decimal digits only: what 010, 0x10 or 1_000 mean depends
 // on the version of YAML.
-func (r *reader) integer(n ast.Node, field string) (int64, bool) {
-	if _, ok := n.(*ast.IntegerNode); ok {
-		digits := n.GetToken().Value
-		if v, err := strconv.ParseInt(digits, 10, 64); err == nil && strconv.FormatInt(v, 10) == digits {
-			return v, true
+func (r *reader) integer(v *value, field string) (int64, bool) {
+	if v.kind == integer {
+		if n, err := strconv.ParseInt(v.text, 10, 64); err == nil && strconv.FormatInt(n, 10) == v.text {
+			return n, true
 		}
 	}
-	r.report(n.GetToken(), field, "is %s; it must be a whole number in plain digits, like 100", describe(n))
+	r.report(v.at, field, "is %s; it must be a whole number in plain digits, like 100", v.describe())
 	return 0, false
 }
 
-func (r *reader) boolean(n ast.Node, field string) (value, ok bool) {
-	b, ok := n.(*ast.BoolNode)
-	if !ok {
-		r.report(n.GetToken(), field, "is %s; it must be true or false", describe(n))
+func (r *reader) boolean(v *value, field string) (is, ok bool) {
+	if v.kind != boolean {
+		r.report(v.at, field, "is %s; it must be true or false", v.describe())
 		return false, false
 	}
-	return b.Value, true
-}
-
-// describe names what stands in the place of the right thing.
-func describe(n ast.Node) string {
-	switch n := n.(type) {
-	case *ast.NullNode:
-		return "empty"
-	case ast.MapNode:
-		return "a mapping"
-	case *ast.SequenceNode:
-		return "a list"
-	case *ast.LiteralNode:
-		return "a block of text"
-	case *ast.StringNode:
-		return fmt.Sprintf("%.64q", n.Value)
-	default:
-		return fmt.Sprintf("%.64s", n.GetToken().Value)
-	}
-}
-
-// keyText is the key as written, without quotes.
-func keyText(key ast.MapKeyNode) string {
-	if s, ok := key.(*ast.StringNode); ok {
-		return s.Value
-	}
-	return key.GetToken().Value
+	return v.text == "true", true
 }
 
 // join extends the path of a field. A key that is no plain word is quoted, so

@@ -34,31 +34,47 @@ func tierOf(rules ...string) string {
 	return b.String()
 }
 
-// matchInto is Match with the result as a value; buf is room for the counter's
-// name.
-func matchInto(s *Set, req *limit.Request, buf []byte) (Match, error) {
-	m := Match{Counter: buf}
-	err := s.Match(req, &m)
-	return m, err
-}
-
-// match is Match for requests that have to be fine.
-func match(t failer, s *Set, req limit.Request) Match {
+// matchAll is Match for requests that have to be fine.
+func matchAll(t failer, s *Set, req limit.Request) []Winner {
 	t.Helper()
 	if req.Key == "" {
 		req.Key = "client"
 	}
-	m, err := matchInto(s, &req, nil)
-	if err != nil {
+	var m Matches
+	if err := s.Match(&req, &m); err != nil {
 		t.Fatalf("Match(%+v): %v", req, err)
 	}
-	return m
+	return m.Winners
 }
 
-// ruleName is "tier/name" of the rule that applies, or "".
-func ruleName(m Match) string {
-	if m.Rule == nil {
+// match is matchAll for requests that have at most one limit; none is the zero
+// Winner.
+func match(t failer, s *Set, req limit.Request) Winner {
+	t.Helper()
+	switch w := matchAll(t, s, req); len(w) {
+	case 0:
+		return Winner{}
+	case 1:
+		return w[0]
+	default:
+		t.Fatalf("%+v has the limits %s", req, ruleNames(w))
+		return Winner{}
+	}
+}
+
+// ruleName is "tier/name" of the rule, or "".
+func ruleName(w Winner) string {
+	if w.Rule == nil {
 		return ""
 	}
-	return m.Rule.Tier + "/" + m.Rule.Name
+	return w.Rule.Tier + "/" + w.Rule.Name
+}
+
+// ruleNames are those of all winners, in one line.
+func ruleNames(winners []Winner) string {
+	var names []string
+	for _, w := range winners {
+		names = append(names, ruleName(w))
+	}
+	return strings.Join(names, " ")
 }

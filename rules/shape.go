@@ -68,7 +68,7 @@ func checkShape(tokens token.Tokens) (at *token.Token, problem string) {
 			return t, fmt.Sprintf("is nested more than %d levels deep; a rule file is tiers: {free: [%s]}", maxDepth, ruleExample)
 		}
 		if keys > maxKeys {
-			return t, fmt.Sprintf("is a mapping of more than %d keys; a rule file has at most so many tiers", maxKeys)
+			return t, fmt.Sprintf("is a mapping of more than %d keys; YAML of that size is too slow to read: write the file as JSON", maxKeys)
 		}
 	}
 	return nil, ""

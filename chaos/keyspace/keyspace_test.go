@@ -49,13 +49,13 @@ func TestRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, k := range s.Current() {
-		var m rules.Match
+		var m rules.Matches
 		req := limit.Request{Key: s.Name(k), Route: s.Route(k)}
-		if err := set.Match(&req, &m); err != nil || m.Rule == nil {
-			t.Fatalf("%s matches no rule: %v", req.Key, err)
+		if err := set.Match(&req, &m); err != nil || len(m.Winners) != 1 {
+			t.Fatalf("%s has the limits %+v: %v", req.Key, m.Winners, err)
 		}
 		c := s.Class(k)
-		if r := m.Rule; r.Name != c.Name || r.Algorithm.String() != c.Algorithm || r.Limit != c.Limit || r.Window != c.Window || r.Burst != c.Burst {
+		if r := m.Winners[0].Rule; r.Name != c.Name || r.Algorithm.String() != c.Algorithm || r.Limit != c.Limit || r.Window != c.Window || r.Burst != c.Burst {
 			t.Errorf("%s meets %+v, want %+v", req.Key, r, c)
 		}
 	}

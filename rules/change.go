@@ -1,0 +1,132 @@
+package rules
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// With is the Set after the changes: each is a new body of a tier or a client,
+// or nil to delete it. What is not changed is shared, not compiled again. The
+// error is an *Error that lists every problem, by entity and field: also a client
+// whose tier does not exist, and a tier that is deleted while clients have it.
+func (s *Set) With(changes map[EntityName][]byte) (*Set, error) {
+	next, problems := s.apply(changes)
+	problems = append(problems, next.checkTiers(s, changes)...)
+	problems = append(problems, next.checkSize()...)
+	if len(problems) > 0 {
+		return nil, newError(problems)
+	}
+	return next, nil
+}
+
+// WithLenient is With for changes that somebody has accepted elsewhere. A client
+// whose tier does not exist, perhaps because it was deleted there at the same
+// time, belongs to the default tier; a tier or client whose body this version
+// cannot read is left out. The warnings say so.
+func (s *Set) WithLenient(changes map[EntityName][]byte) (next *Set, warnings []string) {
+	next, problems := s.apply(changes)
+	for _, p := range problems {
+		p.Text += "; left out"
+		warnings = append(warnings, p.String())
+	}
+	for _, w := range next.dangling {
+		if _, old := slices.BinarySearch(s.dangling, w); !old {
+			warnings = append(warnings, w)
+		}
+	}
+	return next, warnings
+}
+
+// apply makes the changes, and leaves out what it cannot read.
+func (s *Set) apply(changes map[EntityName][]byte) (next *Set, problems []Problem) {
+	next = &Set{tiers: cloneMap(s.tiers), clients: cloneMap(s.clients)}
+	for _, name := range sortedNames(changes) {
+		old := s.of(name.Kind)[name.Name]
+		switch body := changes[name]; {
+		case body == nil:
+			delete(next.of(name.Kind), name.Name)
+		case old != nil && bytes.Equal(body, old.body):
+		default:
+			e, bad := compileBody(name, body)
+			if len(bad) > 0 {
+				problems = append(problems, bad...)
+				delete(next.of(name.Kind), name.Name)
+				continue
+			}
+			next.of(name.Kind)[name.Name] = e
+		}
+	}
+	next.link()
+	next.dangling = next.danglingClients()
+	return next, problems
+}
+
+func cloneMap(m map[string]*entity) map[string]*entity {
+	if m == nil {
+		return map[string]*entity{}
+	}
+	return maps.Clone(m)
+}
+
+func sortedNames(changes map[EntityName][]byte) []EntityName {
+	return slices.SortedFunc(maps.Keys(changes), func(a, b EntityName) int {
+		return cmp.Or(cmp.Compare(b.Kind, a.Kind), cmp.Compare(a.Name, b.Name)) // tiers first
+	})
+}
+
+// danglingClients says whose tier does not exist.
+func (s *Set) danglingClients() (warnings []string) {
+	for _, e := range s.clients {
+		if e.tier != "" && s.tiers[e.tier] == nil {
+			warnings = append(warnings, fmt.Sprintf("%s: tier: %q does not exist; the tier %s applies", e.name.label(), e.tier, DefaultTier))
+		}
+	}
+	slices.Sort(warnings)
+	return warnings
+}
+
+// checkTiers refuses what leaves a client without its tier. Where that was so
+// before, the changes are not to blame.
+func (s *Set) checkTiers(before *Set, changes map[EntityName][]byte) (problems []Problem) {
+	users := map[string][]string{}
+	for id, e := range s.clients {
+		if e.tier == "" || s.tiers[e.tier] != nil {
+			continue
+		}
+		if _, changed := changes[e.name]; changed {
+			problems = append(problems, Problem{File: e.name.label(), Line: 1, Column: 1, Field: "tier",
+				Text: fmt.Sprintf("%q is unknown; %s", e.tier, s.known)})
+		} else if before.tiers[e.tier] != nil {
+			users[e.tier] = append(users[e.tier], id)
+		}
+	}
+	for tier, clients := range users {
+		problems = append(problems, Problem{File: EntityName{TierEntity, tier}.label(), Line: 1, Column: 1,
+			Text: fmt.Sprintf("is the tier of %.64q and %d more clients; give them another one first", slices.Min(clients), len(clients)-1)})
+	}
+	return problems
+}
+
+// Clients is how many clients have the tier in their entry. It looks at all of
+// them.
+func (s *Set) Clients(tier string) (n int) {
+	for _, e := range s.clients {
+		if e.tier == tier {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *Set) checkSize() (problems []Problem) {
+	if n := len(s.tiers); n > MaxTiers {
+		problems = append(problems, Problem{File: "tiers", Line: 1, Column: 1, Text: fmt.Sprintf("would be %d; at most %d are allowed", n, MaxTiers)})
+	}
+	if n := len(s.clients); n > MaxClients {
+		problems = append(problems, Problem{File: "clients", Line: 1, Column: 1, Text: fmt.Sprintf("would be %d; at most %d are allowed", n, MaxClients)})
+	}
+	return problems
+}

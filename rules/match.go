@@ -1,0 +1,263 @@
+package rules
+
+import (
+	"unique"
+
+	"github.com/ringlimit/ringlimit/limit"
+)
+
+// Winner is one limit that a request must pass.
+type Winner struct {
+	Rule    *limit.Rule // with Name, Tier, OnFailure, Jitter and Shadow set
+	Missing string      // not empty: refuse, the request lacks this dimension and on_missing is deny
+	Counter []byte      // the counter's name; nil if something is Missing
+}
+
+// Matches are the limits that apply to a request. They are reused: Match writes
+// over them, and then does not allocate. The zero value is ready.
+type Matches struct {
+	Winners []Winner // the most specific level first, within it in the file's order
+
+	names   []byte  // the winners' counters
+	found   []*rule // the winners and, while a level is searched, who led once
+	decided []decision
+	lead    [tracks][MaxEntityDimensions]standing
+}
+
+// Two tracks choose among the rules of a dimension: the enforced rules as if
+// there were no others, and all of them. A rule in shadow has to win among all;
+// it then applies beside the enforced winner. So to try a rule in shadow never
+// lifts the limit that it is to replace.
+const (
+	enforced = iota
+	all
+	tracks
+)
+
+// MaxEntityDimensions bounds how many different dimensions (`by`) one tier or
+// client has.
+const MaxEntityDimensions = 32
+
+// mask is a set of an entity's dimensions.
+type mask uint32
+
+// decision is a dimension that a level has decided, for those behind it.
+type decision struct {
+	dim unique.Handle[string]
+	by  int // the track enforced decides for both, all for itself
+}
+
+// standing is what has to be beaten in a dimension: a later pattern is less
+// specific, so it needs the higher priority.
+type standing struct{ priority, text int32 }
+
+// Match finds the limits of a request that has passed Validate. It writes over
+// m: with Matches that were used before it does not allocate, if the path is in
+// its canonical spelling.
+//
+// In each dimension the rules of one level apply: the most specific level that
+// has a rule for the request, there the highest priority, there the most
+// specific pattern; several rules that are equal in all that, all of them. No
+// winner: the request is not limited.
+//
+// The route's path has to be percent-encoded as it came from the client. The
+// error is an *limit.InputError for a tier that does not exist.
+func (s *Set) Match(req *limit.Request, m *Matches) error {
+	m.Winners, m.names, m.found, m.decided = m.Winners[:0], m.names[:0], m.found[:0], m.decided[:0]
+	levels, err := s.entitiesOf(req)
+	if err != nil {
+		return err
+	}
+	q := search{req: req, m: m}
+	for _, e := range levels {
+		if e != nil {
+			q.entity(e)
+		}
+	}
+	for _, r := range m.found {
+		if r.limit != nil {
+			m.Winners = append(m.Winners, q.winner(r))
+		}
+	}
+	return nil
+}
+
+// entitiesOf are those whose rules the request is looked up in, the most
+// specific first; nil where there is none.
+func (s *Set) entitiesOf(req *limit.Request) (list [3]*entity, err error) {
+	client, tier := s.clients[req.Key], s.standard
+	switch {
+	case req.Tier != "":
+		if tier = s.tiers[req.Tier]; tier == nil {
+			return list, s.unknownTier(req.Tier)
+		}
+	case client != nil && client.tier != "":
+		if own := s.tiers[client.tier]; own != nil {
+			tier = own
+		}
+	}
+	if tier == s.standard {
+		tier = nil
+	}
+	return [3]*entity{client, tier, s.standard}, nil
+}
+
+// search is one run of Match.
+type search struct {
+	req   *limit.Request
+	read  bool  // route was read
+	route route // of req, once a rule wants to know it
+	m     *Matches
+
+	level *level       // that is searched
+	done  [tracks]mask // decided before this level
+	has   [tracks]mask // has a leader in this level
+	open  [tracks]mask // can change hands yet in this level
+	trace *[]*rule     // not nil: note who matches the route, and choose nobody
+}
+
+func (q *search) parsedRoute() *route {
+	if !q.read {
+		q.read, q.route = true, parseRoute(q.req.Route)
+	}
+	return &q.route
+}
+
+// entity searches the entity's levels for the dimensions that are not decided.
+func (q *search) entity(e *entity) {
+	before := q.decidedOf(e)
+	q.done = before
+	for i := range e.levels {
+		q.choose(&e.levels[i])
+	}
+	for i, dim := range e.dims {
+		bit := mask(1) << i
+		switch {
+		case (q.done[enforced]&^before[enforced])&bit != 0:
+			q.m.decided = append(q.m.decided, decision{dim, enforced})
+		case (q.done[all]&^before[all])&bit != 0:
+			q.m.decided = append(q.m.decided, decision{dim, all})
+		}
+	}
+}
+
+// decidedOf is the entity's view of what is decided.
+func (q *search) decidedOf(e *entity) (done [tracks]mask) {
+	for i, dim := range e.dims {
+		for _, d := range q.m.decided {
+			if d.dim != dim {
+				continue
+			}
+			for track := d.by; track < tracks; track++ {
+				done[track] |= 1 << i
+			}
+		}
+	}
+	return done
+}
+
+// choose finds the level's winners in the dimensions that it decides.
+func (q *search) choose(l *level) {
+	q.level, q.has = l, [tracks]mask{}
+	for track := range q.open {
+		q.open[track] = l.dims[track] &^ q.done[track]
+	}
+	if q.settled() {
+		return
+	}
+	start := len(q.m.found)
+	q.walk(l)
+	q.m.found = q.keepLeaders(start)
+	for track := range q.done {
+		q.done[track] |= q.has[track]
+	}
+}
+
+func (q *search) settled() bool { return q.open[enforced]|q.open[all] == 0 }
+
+// walk tries the level's rules, the most specific pattern first, until all
+// dimensions are settled.
+func (q *search) walk(l *level) bool {
+	return q.patterns(l) || q.try(l.every) || q.try(l.plain)
+}
+
+// patterns tries the rules for a path or a route's name.
+func (q *search) patterns(l *level) bool {
+	switch {
+	case l.paths == nil && l.names == nil:
+		return false
+	case !q.parsedRoute().http:
+		return q.try(l.names[q.route.path])
+	}
+	return l.paths != nil && q.paths(l.paths)
+}
+
+// try considers all rules of one pattern. It reports whether no later rule can
+// win.
+func (q *search) try(rules []*rule) bool {
+	if q.trace != nil {
+		*q.trace = append(*q.trace, rules...)
+		return false
+	}
+	for _, r := range rules {
+		q.consider(r)
+	}
+	return q.settled()
+}
+
+// consider lets the rule lead its dimension if it beats or equals who leads. A
+// rule that is passed over for what the request lacks is as if it were not in
+// the file.
+func (q *search) consider(r *rule) {
+	track := r.track()
+	if !q.contends(track, r) || !r.deny && q.missing(r) != "" {
+		return
+	}
+	q.m.found = append(q.m.found, r)
+	q.lead(track, r)
+	if track == enforced && q.contends(all, r) {
+		q.lead(all, r)
+	}
+	if r.priority == q.level.top[r.dim] {
+		for ; track < tracks; track++ {
+			q.open[track] &^= 1 << r.dim
+		}
+	}
+}
+
+func (r *rule) track() int {
+	if r.shadow {
+		return all
+	}
+	return enforced
+}
+
+func (q *search) contends(track int, r *rule) bool {
+	bit := mask(1) << r.dim
+	if q.done[track]&bit != 0 {
+		return false
+	}
+	lead := &q.m.lead[track][r.dim]
+	return q.has[track]&bit == 0 || r.priority > lead.priority || *lead == standing{r.priority, r.text}
+}
+
+func (q *search) lead(track int, r *rule) {
+	q.has[track] |= 1 << r.dim
+	q.m.lead[track][r.dim] = standing{r.priority, r.text}
+}
+
+// keepLeaders leaves of those found from start on the ones that nobody has
+// beaten, in the file's order.
+func (q *search) keepLeaders(start int) []*rule {
+	kept := q.m.found[:start]
+	for _, r := range q.m.found[start:] {
+		if q.m.lead[r.track()][r.dim] != (standing{r.priority, r.text}) {
+			continue
+		}
+		kept = append(kept, r)
+		for i := len(kept) - 1; i > start && kept[i-1].order > r.order; i-- {
+			kept[i-1], kept[i] = kept[i], kept[i-1]
+		}
+	}
+	return kept
+}
