@@ -34,6 +34,8 @@ type conn struct {
 	// replies wait, and signs of life.
 	bulk, mail *outbox
 
+	line line // for calls of their own
+
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	ran    chan struct{} // closed when run has ended
@@ -237,6 +239,8 @@ func (c *conn) attempt(ctx context.Context) (stood bool, err error) {
 	if err != nil {
 		return false, d.reason(err)
 	}
+	c.line.set(cc)
+	defer c.line.set(nil)
 	staying, leave := context.WithCancel(ctx)
 	var mail sync.WaitGroup
 	for _, box := range [...]*outbox{c.bulk, c.mail} {

@@ -35,6 +35,9 @@
 // holds up neither copies, for which replies wait, nor signs of life. What goes
 // through a stream of mail is read by package parcel.
 //
+// Rules that have changed are asked for, by the node that hears of them, on a
+// stream that ends with the answer (rules.go).
+//
 // A stream begins with a handshake in its metadata (handshake.go) and ends when
 // the other says farewell and has answered or received everything, or when the
 // connection breaks. What was in flight then fails, for it may have been counted;

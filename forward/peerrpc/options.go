@@ -50,7 +50,7 @@ func serverOptions() []grpc.ServerOption {
 		grpc.StaticStreamWindowSize(window),
 		grpc.StaticConnWindowSize(window),
 		grpc.MaxRecvMsgSize(max(parcel.MaxLetter, maxFrame+32)), // the judge looks at a frame's size
-		grpc.MaxConcurrentStreams(8),                            // a peer opens three; others while those end
+		grpc.MaxConcurrentStreams(8),                            // a peer opens three, one to ask for rules, and others while those end
 		grpc.MaxHeaderListSize(8 << 10),
 		grpc.WaitForHandlers(true), // who stops a server may free what it uses
 		grpc.ConnectionTimeout(2 * connectTimeout),

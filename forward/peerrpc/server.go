@@ -34,7 +34,7 @@ type Decider interface {
 	NotMine() error
 }
 
-// ServerConfig is what a Server needs. All fields are required.
+// ServerConfig is what a Server needs. All fields but Rules are required.
 type ServerConfig struct {
 	Self    membership.NodeID
 	Token   string // what every peer has to show; from the cluster's secret
@@ -43,6 +43,8 @@ type ServerConfig struct {
 	// called from two goroutines a peer, and what the peer sends next on the same
 	// stream waits until it returns. It may call Pool.Post.
 	Receive func(from membership.NodeID, boot membership.BootID, m transfer.Message)
+	// Rules gives rules to peers that lack them. Nil: there are none to give.
+	Rules RulesGiver
 	// Partitions, Seed and Partition say where a counter belongs. A peer's word
 	// is not taken for it.
 	Partitions int
