@@ -16,7 +16,7 @@ import (
 func keptIn(t *testing.T, dir string) (*Store, []string) {
 	t.Helper()
 	s := NewStore("a")
-	warnings, err := s.KeepIn(FileIn(dir))
+	warnings, err := s.KeepIn(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestTwoDamagedFilesAreAnError(t *testing.T) {
 	if err := flip(FileIn(dir).Path()); err != nil { // and none before it
 		t.Fatal(err)
 	}
-	if _, err := NewStore("a").KeepIn(FileIn(dir)); err == nil || !strings.Contains(err.Error(), FileIn(dir).Path()+" is damaged") {
+	if _, err := NewStore("a").KeepIn(dir); err == nil || !strings.Contains(err.Error(), FileIn(dir).Path()+" is damaged") {
 		t.Errorf("a damaged file alone: %v", err)
 	}
 	if _, err := os.Stat(FileIn(dir).Path()); err != nil {

@@ -31,7 +31,9 @@ func (s *Store) Merge(entries []Entry) (changed int, warnings []string, err erro
 	}
 	bodies := make(map[rules.EntityName][]byte, len(later))
 	for _, e := range later {
-		bodies[e.Name] = e.Body
+		if e.Name.Kind == rules.TierEntity || e.Name.Kind == rules.ClientEntity { // else it is for a later version
+			bodies[e.Name] = e.Body
+		}
 	}
 	set, warnings := s.Rules().WithLenient(bodies)
 	if err := s.save(later); err != nil { // the others have it: no reason to be without

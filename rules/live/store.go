@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -40,10 +41,15 @@ func NewStore(node string) *Store {
 	return s
 }
 
-// KeepIn has every change written to f before it is in force. What f holds
-// already is in force at once. The strings are warnings to log; the error means
-// that f is damaged and that nothing was read.
-func (s *Store) KeepIn(f File) (warnings []string, err error) {
+// KeepIn has every change written to a file in dir before it is in force; dir is
+// made if it is not there. What the file holds already is in force at once. The
+// strings are warnings to log; the error means that the file cannot be used, and
+// that nothing was read.
+func (s *Store) KeepIn(dir string) (warnings []string, err error) {
+	f := FileIn(dir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
 	entries, warnings, err := f.Load()
 	if err != nil {
 		return warnings, err

@@ -1,7 +1,6 @@
 package live
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/ringlimit/ringlimit/rules"
@@ -52,13 +51,13 @@ func (s *Store) Delete(name rules.EntityName, p Precondition) (Entry, error) {
 		return Entry{}, ErrNotFound
 	}
 	written, err := s.write(map[rules.EntityName][]byte{name: nil})
-	if _, refused := errors.AsType[*rules.Error](err); refused {
+	switch {
+	case err == nil:
+		return written[0], nil
+	case name.Kind == rules.TierEntity && s.Rules().Clients(name.Name) > 0:
 		return Entry{}, fmt.Errorf("%w: %w", ErrInUse, err)
 	}
-	if err != nil {
-		return Entry{}, err
-	}
-	return written[0], nil
+	return Entry{}, err
 }
 
 // Apply writes each entity of set that differs from the store's, all in one. What
@@ -103,7 +102,11 @@ func (s *Store) write(changes map[rules.EntityName][]byte) ([]Entry, error) {
 	version := Version{s.Summary().Version + 1, s.node}
 	written := make([]Entry, 0, len(changes))
 	for name, body := range changes {
-		written = append(written, Entry{name, version, body})
+		e := Entry{name, version, body}
+		if err := e.Check(); err != nil {
+			return nil, err
+		}
+		written = append(written, e)
 	}
 	if version.Count > maxCount || !s.fits(written, MaxEntries/2, MaxBytes/2) {
 		return nil, ErrFull
