@@ -25,7 +25,9 @@ type Config struct {
 	// restart, since the ring is computed from names. 1 to 64 bytes of
 	// printable ASCII without spaces or slashes.
 	Name string
-	// Rules is what the node enforces. Without rules every request is allowed.
+	// Rules is what a cluster without rules begins to enforce. One that has rules,
+	// because other nodes or the data directory bring them, keeps those; see
+	// Node.ApplyRules. Without any rules every request is allowed.
 	Rules *rules.Set
 	// Identity tells Middleware who is asking. Default: header X-API-Key, else
 	// the client's address.
@@ -60,6 +62,10 @@ type Config struct {
 	// and go: each of them that owned some would move counters twice.
 	Forwarder bool
 
+	// DataDir is a directory of this node alone that keeps the rules over a restart
+	// of all nodes. It is made if it is not there. Default: none; the rules are lost
+	// when all nodes are.
+	DataDir string
 	// Memory bounds the counters, in bytes. Default 1 GiB. When it is used up
 	// new counters follow their rule's on_failure; existing ones are not
 	// affected, so a sliding_window_log that exists may still grow to its limit,

@@ -30,6 +30,7 @@ func (n *Node) adopt(v membership.View) {
 	n.view.Store(&v)
 	n.driver.Members(v)
 	n.pool.Retain(n.book.members())
+	n.puller.notice()
 }
 
 // publish is the driver's: it is called under its lock, so in order.

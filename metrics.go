@@ -2,18 +2,21 @@ package ringlimit
 
 import (
 	"errors"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ringlimit/ringlimit/limit"
+	"github.com/ringlimit/ringlimit/rules"
 )
 
 // metrics are the node's own; no label carries a key. What a check touches is
 // resolved beforehand, one counter for each rule, verdict and source, since
 // looking a label up costs more than deciding.
 type metrics struct {
-	checks   map[*limit.Rule]*ruleChecks
+	checks   atomic.Pointer[sync.Map] // of the rules in force: *limit.Rule to *ruleChecks
 	vec      *prometheus.CounterVec
 	duration prometheus.Histogram
 	failures *prometheus.CounterVec
@@ -39,7 +42,6 @@ type ruleChecks [verdicts][limit.SourceFallback + 1]prometheus.Counter
 
 func newMetrics(n *Node) *metrics {
 	m := &metrics{
-		checks: make(map[*limit.Rule]*ruleChecks),
 		vec: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ringlimit_checks_total",
 			Help: "Checks by rule (tier/name), verdict (allowed, denied) and who decided: owner (this node), forwarded (the owner, one hop away), deny_cache, fallback; empty when the request lacked what the rule counts by.",
@@ -76,10 +78,22 @@ func newMetrics(n *Node) *metrics {
 		}),
 		gauges: n.gauges(),
 	}
-	for r := range n.cfg.Rules.Rules() {
-		m.checks[r] = m.resolve(r)
-	}
+	m.checks.Store(new(sync.Map))
 	return m
+}
+
+// prepare resolves the counters of the rules in force. Those of a rule that is
+// none of them any more stay visible: what was counted was counted.
+func (m *metrics) prepare(set *rules.Set) {
+	old, next := m.checks.Load(), new(sync.Map)
+	for r := range set.Rules() {
+		c, ok := old.Load(r)
+		if !ok {
+			c = m.resolve(r)
+		}
+		next.Store(r, c)
+	}
+	m.checks.Store(next)
 }
 
 func (m *metrics) resolve(r *limit.Rule) *ruleChecks {
@@ -100,6 +114,8 @@ func (n *Node) gauges() []prometheus.Collector {
 	return []prometheus.Collector{
 		gauge("ringlimit_members", "Members of the cluster as this node sees it, itself included.",
 			func() float64 { return float64(len(n.Members())) }),
+		gauge("ringlimit_rules_version", "Version of the latest change of rules that this node has seen; 0 while there are only those of the rule file.",
+			func() float64 { return float64(n.store.Summary().Version) }),
 		gauge("ringlimit_partitions_owned", "Partitions that this node holds.",
 			func() float64 { return float64(n.table.Stats().Holding) }),
 		gauge("ringlimit_counters", "Counters in memory.",
@@ -154,7 +170,12 @@ func (m *metrics) decided(v *Verdict) {
 	if v.Allowed {
 		outcome = allowed
 	}
-	m.checks[v.Rule][outcome][v.Source].Inc()
+	checks := m.checks.Load()
+	c, ok := checks.Load(v.Rule)
+	if !ok { // the rules have just changed
+		c, _ = checks.LoadOrStore(v.Rule, m.resolve(v.Rule))
+	}
+	c.(*ruleChecks)[outcome][v.Source].Inc()
 }
 
 // ForwardFailed counts a check without its owner's verdict; see forward.Observer.

@@ -16,6 +16,7 @@ import (
 	"github.com/ringlimit/ringlimit/owner"
 	"github.com/ringlimit/ringlimit/owner/driver"
 	"github.com/ringlimit/ringlimit/ring"
+	"github.com/ringlimit/ringlimit/rules/live"
 )
 
 // Start opens the node's listeners, joins the cluster, takes over the counters
@@ -78,15 +79,13 @@ func newNode(cfg Config) (*Node, error) {
 		nobody:  nobody,
 		book:    book{entries: map[membership.NodeID]entry{}},
 		words:   make(chan word, 1),
+		store:   live.NewStore(cfg.Name),
 		scratch: sync.Pool{New: func() any { return new(scratch) }},
 	}
 	n.table = owner.NewTable(owner.Config{Partitions: n.params.Partitions, Memory: cfg.Memory, Now: n.clock.Now})
 	n.fallback = newFallbackTable(cfg.Memory, n.clock.Now)
 	n.metrics = newMetrics(n)
-	for r := range cfg.Rules.Rules() {
-		n.table.Learn(r)
-	}
-	return n, nil
+	return n, n.restore()
 }
 
 // fallbackShare is the part of the memory bound that fallback counters may use
@@ -107,6 +106,7 @@ func (n *Node) open(secrets keys) error {
 		return &ConfigError{"peer", err}
 	}
 	n.self = n.cfg.self(n.cfg.boot, n.cfg.advertised(n.peer.Addr()), n.params.Placement())
+	n.self.Rules = n.RulesSummary()
 	n.assemble(secrets)
 	if err := n.metrics.register(n.cfg.Registerer); err != nil { // whoever scrapes now reads the parts
 		return err
@@ -134,6 +134,7 @@ func (n *Node) assemble(secrets keys) {
 	})
 	n.router = n.newRouter(secrets)
 	n.server = n.newServer(secrets)
+	n.puller = newPuller(n)
 }
 
 func (n *Node) newRouter(secrets keys) *forward.Router {
@@ -168,6 +169,7 @@ func (n *Node) newServer(secrets keys) *peerrpc.Server {
 		Token:      secrets.token,
 		Decider:    n.driver,
 		Receive:    n.driver.Receive,
+		Rules:      n.store,
 		Seed:       secrets.seed,
 		Partitions: n.params.Partitions,
 		Partition:  n.nobody.Partition, // the same in every ring
@@ -208,6 +210,8 @@ func (n *Node) run() {
 	n.background.Go(func() { n.driver.Run(ctx) })
 	n.background.Go(func() { n.follow(ctx) })
 	n.background.Go(func() { n.spread(ctx) })
+	n.background.Go(func() { n.followRules(ctx) })
+	n.background.Go(func() { n.puller.run(ctx, n.Members) })
 	n.background.Go(func() {
 		if err := n.server.Serve(n.peer); err != nil {
 			n.cfg.Logger.Error("the peer port stopped", "error", err)
@@ -220,6 +224,7 @@ func (n *Node) join(ctx context.Context) error {
 	if err := n.find(ctx); err != nil {
 		return err
 	}
+	n.seed()
 	if err := n.driver.Serve(ctx); err != nil {
 		return err
 	}
@@ -249,6 +254,7 @@ func (n *Node) find(ctx context.Context) error {
 		n.cfg.Logger.Warn("no member answered; serving alone and trying on", "error", err)
 		return nil
 	}
+	n.puller.catchUp(joining)
 	err = n.driver.Enter(joining)
 	if _, outdated := errors.AsType[*driver.LaterRunError](err); outdated {
 		return err
