@@ -27,6 +27,9 @@ var (
 	// ErrAbsent means that there is no process at the other end, and that the
 	// check was not sent: another node may be asked.
 	ErrAbsent = errors.New("the counter's owner is gone")
+	// ErrNoGroup means that the owner cannot judge these checks together. None was
+	// counted: it may be asked for each.
+	ErrNoGroup = errors.New("the counters' owner does not judge these checks together")
 	// ErrNoOwner means that the ring has no members: the check was not sent.
 	ErrNoOwner = errors.New("no node owns counters")
 )
@@ -35,6 +38,12 @@ var (
 // its counter, or the same node a moment later.
 func uncounted(err error) bool {
 	return errors.Is(err, owner.ErrNotHolder) || errors.Is(err, ErrAbsent) || errors.Is(err, ErrNoOwner)
+}
+
+// divisible says whether nobody has counted any call of a group, and each may be
+// asked for by itself.
+func divisible(err error) bool {
+	return uncounted(err) || errors.Is(err, owner.ErrFull) || errors.Is(err, ErrRejected) || errors.Is(err, ErrNoGroup)
 }
 
 // Reason is an error in one word, for a metric's label.

@@ -81,6 +81,17 @@ func (f *fallback) giveBack(now int64, c *owner.Call, wait time.Duration) limit.
 	return v
 }
 
+// refund undoes what decide has admitted for on_failure: local. c is as decide has
+// left it.
+func (f *fallback) refund(now int64, c *owner.Call) {
+	c.Mode = limit.Refund
+	var v limit.Verdict
+	_ = f.table.Decide(now, c, &v) // the counter exists, so there is no error
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.level, _ = f.bucket.Refund(f.level, now, 1)
+}
+
 // admit takes one check from the node's capacity, or says how long it is used
 // up.
 func (f *fallback) admit(now int64, n int) (wait time.Duration) {

@@ -29,6 +29,9 @@ type Local interface {
 	// owner.ErrFull: then the call was not counted; or context.DeadlineExceeded
 	// or the context's: then it may have been.
 	Decide(ctx context.Context, now, deadline int64, c *owner.Call, v *limit.Verdict) error
+	// DecideGroup answers joined calls, all or none: an error as above that means
+	// "not counted" is that of all of them.
+	DecideGroup(ctx context.Context, now, deadline int64, calls []owner.Call, results []owner.Result)
 }
 
 // Fallback counts for on_failure: an *owner.Table that holds its one partition.
@@ -42,13 +45,18 @@ type Peer interface {
 	// this node's clock. The error is a *transfer.NotMine, owner.ErrFull, one of this
 	// package's, or the context's. Check does not keep c.
 	Check(ctx context.Context, c *owner.Call, deadline int64) (limit.Verdict, error)
+	// CheckGroup asks the node to decide joined calls, all or none, into results of
+	// the same length. An error that means that a call was not counted is that of
+	// all of them; ErrNoGroup is one.
+	CheckGroup(ctx context.Context, calls []owner.Call, results []owner.Result, deadline int64)
 }
 
 // Observer is told what goes wrong, and how long a hop takes. Its methods must
 // be safe for concurrent use and quick.
 type Observer interface {
 	// ForwardFailed counts a check that no owner decided, and a refund that was
-	// lost. The reason is one of a few words: see Reason.
+	// lost. The reason is one of a few words: see Reason; and "refund" for one that
+	// DecideAll has lost.
 	ForwardFailed(reason string)
 	// FallbackActive says that on_failure has begun to answer (true), or that
 	// owners answer again (false).

@@ -69,6 +69,10 @@ func (l tableLocal) Decide(_ context.Context, now, _ int64, c *owner.Call, v *li
 	return l.Table.Decide(now, c, v)
 }
 
+func (l tableLocal) DecideGroup(_ context.Context, now, _ int64, calls []owner.Call, results []owner.Result) {
+	l.Table.DecideFrame(now, calls, results)
+}
+
 // localFunc is a Local that is a function.
 type localFunc func(ctx context.Context, now, deadline int64, c *owner.Call, v *limit.Verdict) error
 
@@ -76,11 +80,22 @@ func (f localFunc) Decide(ctx context.Context, now, deadline int64, c *owner.Cal
 	return f(ctx, now, deadline, c, v)
 }
 
+func (f localFunc) DecideGroup(context.Context, int64, int64, []owner.Call, []owner.Result) {
+	panic("no test with a localFunc has groups")
+}
+
 // peerFunc is a peer that is a function.
 type peerFunc func(ctx context.Context, c *owner.Call, deadline int64) (limit.Verdict, error)
 
 func (f peerFunc) Check(ctx context.Context, c *owner.Call, deadline int64) (limit.Verdict, error) {
 	return f(ctx, c, deadline)
+}
+
+// CheckGroup is that of a peer that knows no groups.
+func (f peerFunc) CheckGroup(_ context.Context, _ []owner.Call, results []owner.Result, _ int64) {
+	for i := range results {
+		results[i] = owner.Result{Err: ErrNoGroup}
+	}
 }
 
 // witness records what an observer is told.

@@ -45,9 +45,11 @@ type Router struct {
 	denied   *denyCache
 	fallback *fallback
 	outage   *outage
+	groups   groups
+	refunds  *refunds
 }
 
-// NewRouter makes a router that knows no ring yet: it has no owner to ask.
+// NewRouter makes a router that knows no ring yet: it has no owner to ask. Close it.
 func NewRouter(cfg Config) *Router {
 	if cfg.Deadline <= 0 {
 		cfg.Deadline = DefaultDeadline
@@ -58,9 +60,14 @@ func NewRouter(cfg Config) *Router {
 		fallback: newFallback(cfg.Fallback, cfg.FallbackCapacity),
 		outage:   &outage{observer: cfg.Observer, log: cfg.Logger},
 	}
+	r.refunds = newRefunds(r)
 	r.routes.Store(&routes{self: none}) // so far nobody owns anything, and nobody is asked
 	return r
 }
+
+// Close waits until the refunds that DecideAll has sent are through or lost: within
+// a deadline. Later ones are lost; else the router goes on.
+func (r *Router) Close() { r.refunds.close() }
 
 // Publish replaces the ring. Checks under way see the new one when they look
 // again. self is this node's name: the ring may lack it, and this node may still
@@ -144,18 +151,29 @@ func (r *Router) forward(ctx context.Context, now int64, t *routes, c *owner.Cal
 	if err != nil {
 		return r.fail(now, c, s.asked, err)
 	}
-	r.outage.answered(now)
-	if s.here {
-		v.Source = limit.SourceOwner
-		return v, nil
-	}
-	answered := r.cfg.Now()
-	r.cfg.Observer.Forwarded(time.Duration(answered - now))
-	v.Source = limit.SourceForwarded
-	if c.Mode == limit.Take {
-		r.denied.add(now, answered, c, &v)
-	}
+	r.heard(now, s.here)
+	r.note(now, c, &v, s.here)
 	return v, nil
+}
+
+// heard notes that an owner has decided what was asked at sent: here or elsewhere.
+func (r *Router) heard(sent int64, here bool) {
+	r.outage.answered(sent)
+	if !here {
+		r.cfg.Observer.Forwarded(time.Duration(r.cfg.Now() - sent))
+	}
+}
+
+// note completes a verdict, and remembers it if another node denies.
+func (r *Router) note(sent int64, c *owner.Call, v *limit.Verdict, here bool) {
+	if here {
+		v.Source = limit.SourceOwner
+		return
+	}
+	v.Source = limit.SourceForwarded
+	if c.Mode == limit.Take && !v.Allowed {
+		r.denied.add(sent, r.cfg.Now(), c, v)
+	}
 }
 
 // deadline is when the call has to be answered, in Unix nanoseconds.

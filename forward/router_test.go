@@ -337,6 +337,13 @@ func (l *fullTable) Decide(context.Context, int64, int64, *owner.Call, *limit.Ve
 	return owner.ErrFull
 }
 
+func (l *fullTable) DecideGroup(_ context.Context, _, _ int64, _ []owner.Call, results []owner.Result) {
+	l.asked++
+	for i := range results {
+		results[i] = owner.Result{Err: owner.ErrFull}
+	}
+}
+
 // A table that is full is asked once: to refuse a counter it looks for room,
 // and counts that it found none.
 func TestFullTableIsAskedOnce(t *testing.T) {

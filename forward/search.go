@@ -22,6 +22,7 @@ type search struct {
 	deadline int64
 	asked    membership.NodeID // the last node asked; empty while nobody owns anything
 	here     bool              // it is this very process
+	taken    int64             // when what a Refund gives back was asked for; 0 if nobody knows
 }
 
 // run looks by t, then waits and looks again, for as long as nobody has counted
@@ -62,6 +63,9 @@ func (s *search) look(ctx context.Context, t *routes, c *owner.Call, answered er
 func (s *search) ask(ctx context.Context, t *routes, id membership.NodeID, way Peer, c *owner.Call) (limit.Verdict, error) {
 	s.asked, s.here = id, id == t.id
 	now := s.router.cfg.Now()
+	if s.taken != 0 {
+		c.Age = age(now, s.taken)
+	}
 	switch {
 	case now >= s.deadline:
 		return limit.Verdict{}, ErrTimeout

@@ -10,15 +10,15 @@ func GroupEnd(calls []Call, i int) int {
 	return i
 }
 
-// Admits says whether the results are those of a group that passes: nobody
-// refuses, but for those that only watch. A call without a verdict refuses.
-func Admits(calls []Call, results []Result) bool {
+// Refused says whether a group is refused by one of its verdicts, shadows left
+// aside. Whoever has no verdict does not refuse.
+func Refused(calls []Call, results []Result) bool {
 	for i := range calls {
-		if r := &results[i]; !calls[i].Shadow && (r.Err != nil || !r.Verdict.Allowed) {
-			return false
+		if r := &results[i]; r.Err == nil && !r.Verdict.Allowed && !calls[i].Shadow {
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 // decideGroup answers calls of which either all that pass are charged or none: none
@@ -29,7 +29,7 @@ func Admits(calls []Call, results []Result) bool {
 // A look comes first and not a charge that is given back, because a charge may
 // bring a counter under another rule, which a refund does not undo.
 func (t *Table) decideGroup(now int64, calls []Call, results []Result) {
-	if !t.peekGroup(now, calls, results) || calls[0].Mode != limit.Take || !Admits(calls, results) {
+	if !t.peekGroup(now, calls, results) || calls[0].Mode != limit.Take || Refused(calls, results) {
 		return
 	}
 	for i := range calls {

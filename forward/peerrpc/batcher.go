@@ -44,6 +44,7 @@ type batcher struct {
 	mu      sync.Mutex
 	link    link
 	session *session // what frames are sent on; nil unless link is up
+	groups  bool     // the peer knows groups and ages: it stays so while it runs
 	ending  *session // to be closed once nobody waits for an answer on it
 	retired bool     // the link stays down
 	leading bool     // someone is about to take the first frame of the queue
@@ -74,15 +75,18 @@ func (b *batcher) add(r *record, w *waiter) (leads bool, err error) {
 	case b.pending >= maxPending, b.queued+r.maxSize() > maxQueued:
 		return false, forward.ErrOverloaded
 	}
-	b.queued += b.open(r).add(r, w)
+	if !b.groups {
+		r.age = 0 // it could not read it, and counts without
+	}
+	b.queued += b.open(1, r.maxSize()).add(r, w)
 	b.pending++
 	b.due(w.deadline)
 	return b.claimLead(), nil
 }
 
-// open is the last frame of the queue, or a new one if that is full.
-func (b *batcher) open(r *record) *frame {
-	if n := len(b.queue); n > 0 && b.queue[n-1].hasRoom(r) {
+// open is the last frame of the queue, or a new one if so much does not fit there.
+func (b *batcher) open(records, bytes int) *frame {
+	if n := len(b.queue); n > 0 && b.queue[n-1].hasRoom(records, bytes) {
 		return b.queue[n-1]
 	}
 	f := b.frames.get()
@@ -257,7 +261,7 @@ func (b *batcher) scan() {
 func (b *batcher) start(s *session) {
 	b.mu.Lock()
 	if !b.retired {
-		b.link, b.session, b.oldID = up, s, b.lastID
+		b.link, b.session, b.groups, b.oldID = up, s, s.groups, b.lastID
 		b.era = 0
 	}
 	leads := b.claimLead()

@@ -97,7 +97,7 @@ func (c *conn) leadsTo(m membership.Member) bool {
 
 // Check implements forward.Peer.
 func (c *conn) Check(ctx context.Context, call *owner.Call, deadline int64) (limit.Verdict, error) {
-	r := record{mode: call.Mode, rule: call.Rule.ID(), cost: call.Cost, name: call.Counter}
+	r := record{mode: call.Mode, rule: call.Rule.ID(), cost: call.Cost, name: call.Counter, age: call.Age}
 	if !r.valid() || len(r.name) > maxName {
 		return limit.Verdict{}, forward.ErrRejected
 	}
@@ -257,7 +257,7 @@ func (c *conn) attempt(ctx context.Context) (stood bool, err error) {
 
 // converse reads the stream of checks to its end.
 func (c *conn) converse(stream checks) error {
-	s := &session{stream: stream}
+	s := newSession(stream)
 	c.batch.start(s)
 	for leaving := false; ; {
 		packet, err := stream.Recv()

@@ -67,8 +67,9 @@ func (f *frame) add(r *record, w *waiter) int {
 	return len(f.packet.Records) - was
 }
 
-func (f *frame) hasRoom(r *record) bool {
-	return len(f.waiters) < maxRecords && len(f.packet.Records)+r.maxSize() <= frameBytes
+// hasRoom says whether so many more records fit, of so many bytes together.
+func (f *frame) hasRoom(records, bytes int) bool {
+	return len(f.waiters)+records <= maxRecords && len(f.packet.Records)+bytes <= frameBytes
 }
 
 // patience is how long the most patient of the waiters waits from now on, in

@@ -18,7 +18,8 @@ import (
 // that was released.
 const (
 	version = 3
-	oldest  = 3
+	oldest  = 2
+	grouped = 3 // the first that knows groups, ages and eras
 )
 
 // The handshake: the metadata of who opens a stream, and the other's header with
@@ -80,8 +81,10 @@ func introduced(md metadata.MD) (caller, error) {
 // welcome is the header that the other answers with.
 func welcome() metadata.MD { return metadata.Pairs(versionKey, strconv.Itoa(version)) }
 
+func versionOf(md metadata.MD) (int, error) { return strconv.Atoi(single(md, versionKey)) }
+
 func checkVersion(md metadata.MD) error {
-	v, err := strconv.Atoi(single(md, versionKey))
+	v, err := versionOf(md)
 	if err != nil || v < max(oldest, version-1) || v > version+1 {
 		return fmt.Errorf("%s: is %q; this node speaks %d and works with the versions next to it, from %d up",
 			versionKey, single(md, versionKey), version, oldest)

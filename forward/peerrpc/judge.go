@@ -1,6 +1,7 @@
 package peerrpc
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/ringlimit/ringlimit/forward"
@@ -19,6 +20,7 @@ type judge struct {
 	places   []place       // one a record
 	brought  []*limit.Rule // those that came with the frame
 	bodies   allowance     // of rules to read
+	group    group         // the one that is being read
 }
 
 func newJudge(cfg *ServerConfig) *judge {
@@ -39,6 +41,10 @@ type place struct {
 	call int   // index into calls
 	err  error // instead, when the decider need not be asked
 }
+
+// group is the places and the calls since the last record that was not joined to
+// the one before it.
+type group struct{ places, calls int }
 
 // frame decides the records and appends the answers. When they have been sent,
 // promises.follow is to be called with laters, which is how many of them were put
@@ -65,12 +71,32 @@ func (j *judge) read(ask *peerpb.Frame) error {
 		if records, err = cutRecord(records, &r); err != nil {
 			return err
 		}
-		if len(j.places) == maxRecords {
+		if len(j.places) == maxRecords || r.joined && len(j.places) == 0 {
 			return errBadFrame
 		}
+		if !r.joined {
+			j.group = group{len(j.places), len(j.calls)}
+		}
 		j.places = append(j.places, j.place(&r))
+		if r.joined {
+			j.unite()
+		}
 	}
 	return nil
+}
+
+// unite sees to it that the decider is asked for all of a group or for none of it.
+// That an owner lacks one of its rules is said of all.
+func (j *judge) unite() {
+	places := j.places[j.group.places:]
+	err := cmp.Or(places[len(places)-2].err, places[len(places)-1].err)
+	if err == nil && j.calls[j.group.calls].Mode == limit.Take && j.calls[len(j.calls)-1].Mode == limit.Take {
+		return
+	}
+	for i := range places {
+		places[i].err = cmp.Or(err, forward.ErrRejected)
+	}
+	j.calls = j.calls[:j.group.calls]
 }
 
 // place makes a call of a record, or says why not.
@@ -86,7 +112,9 @@ func (j *judge) place(r *record) place {
 	j.calls = append(j.calls, owner.Call{
 		ID:        id,
 		Partition: j.cfg.Partition(id.Hi),
-		Charge:    limit.Charge{Counter: r.name, Rule: rule, Cost: r.cost, Mode: r.mode},
+		Charge:    limit.Charge{Counter: r.name, Rule: rule, Cost: r.cost, Mode: r.mode, Age: r.age},
+		Joined:    r.joined,
+		Shadow:    r.shadow,
 	})
 	return place{call: len(j.calls) - 1}
 }

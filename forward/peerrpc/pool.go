@@ -140,3 +140,7 @@ type closed struct{}
 func (closed) Check(context.Context, *owner.Call, int64) (limit.Verdict, error) {
 	return limit.Verdict{}, forward.ErrAbsent
 }
+
+func (closed) CheckGroup(_ context.Context, _ []owner.Call, results []owner.Result, _ int64) {
+	failAll(results, forward.ErrAbsent)
+}

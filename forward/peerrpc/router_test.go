@@ -45,6 +45,10 @@ func (l tableLocal) Decide(_ context.Context, now, _ int64, c *owner.Call, v *li
 	return l.table.Decide(now, c, v)
 }
 
+func (l tableLocal) DecideGroup(_ context.Context, now, _ int64, calls []owner.Call, results []owner.Result) {
+	l.table.DecideFrame(now, calls, results)
+}
+
 func newGateway(t *testing.T, n *network, id membership.NodeID) *gateway {
 	g := &gateway{id: id, net: n, pool: newPool(t, n.dial),
 		table: owner.NewTable(owner.Config{Partitions: testPartitions, Now: wall})}

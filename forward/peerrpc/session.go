@@ -19,6 +19,7 @@ const (
 type session struct {
 	mu     sync.Mutex // leaders may overlap; a stream takes one message at a time
 	stream sender
+	groups bool // the peer's version knows groups and ages
 }
 
 // sender is the half of a gRPC stream that a session needs.
@@ -40,4 +41,11 @@ func (s *session) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_ = s.stream.CloseSend() // never fails
+}
+
+// newSession needs a stream whose welcome has been read.
+func newSession(stream checks) *session {
+	header, _ := stream.Header() // it is there
+	v, _ := versionOf(header)    // and was checked
+	return &session{stream: stream, groups: v >= grouped}
 }

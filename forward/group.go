@@ -1,0 +1,272 @@
+package forward
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/ringlimit/ringlimit/limit"
+	"github.com/ringlimit/ringlimit/membership"
+	"github.com/ringlimit/ringlimit/owner"
+)
+
+// DecideAll answers the calls of one request, which are of one mode, into verdicts
+// of the same length. Takes are charged all or none: if one is refused whose rule
+// is no shadow, nothing is taken for the others, or it is given back, and each
+// verdict says what it would be by itself. Peeks and Refunds are many of Decide.
+//
+// What one owner has to decide it decides in one step; several owners are asked at
+// once. What one of them takes before another refuses is given back, in the
+// background and once: if that owner is lost just then, so is the refund, which
+// errs to denying. A denial that this node knows of ends it before anybody is
+// asked; whoever was not has the zero Verdict.
+//
+// The caller fills in the Charge of each call; the rest is DecideAll's to change.
+// The error is as Decide's.
+func (r *Router) DecideAll(ctx context.Context, calls []owner.Call, verdicts []limit.Verdict) error {
+	switch {
+	case len(calls) == 0:
+		return nil
+	case len(calls) == 1:
+		return r.Decide(ctx, &calls[0], &verdicts[0])
+	case calls[0].Mode != limit.Take:
+		return r.decideEach(ctx, calls, verdicts)
+	}
+	g := r.groups.get()
+	defer r.groups.put(g)
+	g.router, g.ctx, g.now, g.routes = r, ctx, r.cfg.Now(), r.routes.Load()
+	if g.locate(calls, verdicts) {
+		return nil
+	}
+	g.gather(calls)
+	parallel(len(g.parts), func(i int) { g.ask(g.parts[i]) })
+	err := g.settle()
+	g.report(calls, verdicts)
+	return err
+}
+
+func (r *Router) decideEach(ctx context.Context, calls []owner.Call, verdicts []limit.Verdict) error {
+	errs := make([]error, len(calls))
+	parallel(len(calls), func(i int) { errs[i] = r.Decide(ctx, &calls[i], &verdicts[i]) })
+	return errors.Join(errs...)
+}
+
+// parallel calls f with 0 to n-1, the first of them in the caller's goroutine.
+func parallel(n int, f func(int)) {
+	if n == 0 {
+		return
+	}
+	var others sync.WaitGroup
+	for i := 1; i < n; i++ {
+		others.Go(func() { f(i) })
+	}
+	f(0)
+	others.Wait()
+}
+
+// group is the Takes of one request on their way.
+type group struct {
+	router *Router
+	ctx    context.Context
+	now    int64 // when the request came
+	routes *routes
+
+	owners []int // of the caller's calls, by index; asked: it is in none of the parts any more
+
+	calls   []owner.Call // those to ask for, by owner
+	results []owner.Result
+	places  []place // where each of them comes from, and whom it was sent to
+	parts   []part
+}
+
+// place is about one call of a group.
+type place struct {
+	at    int               // the caller's index
+	asked membership.NodeID // the last node asked
+}
+
+// part is the calls of one owner.
+type part struct{ from, to, owner int }
+
+// asked marks, among owners, a call that needs no place in a part.
+const asked = none - 1
+
+type groups struct{ pool sync.Pool }
+
+func (p *groups) get() *group {
+	if g, ok := p.pool.Get().(*group); ok {
+		return g
+	}
+	return new(group)
+}
+
+// put lets go of what is the caller's.
+func (p *groups) put(g *group) {
+	clear(g.calls)
+	clear(g.results)
+	*g = group{owners: g.owners[:0], calls: g.calls[:0], results: g.results[:0], places: g.places[:0], parts: g.parts[:0]}
+	p.pool.Put(g)
+}
+
+// locate finds the owners, and says whether the request is known to be refused. A
+// shadow that is known to be needs not be asked for.
+func (g *group) locate(calls []owner.Call, verdicts []limit.Verdict) (refused bool) {
+	for i := range calls {
+		c, v := &calls[i], &verdicts[i]
+		*v = limit.Verdict{}
+		c.ID, c.Shadow = g.router.cfg.Seed.ID(c.Counter), c.Rule.Shadow
+		var to int
+		c.Partition, to = g.routes.locate(c.ID.Hi)
+		if to != none && to != g.routes.self && g.router.denied.find(g.now, c, v) {
+			v.Rule, to = c.Rule, asked
+			refused = refused || !c.Shadow
+		}
+		g.owners = append(g.owners, to)
+	}
+	return refused
+}
+
+// gather puts the calls of each owner together: this node's first.
+func (g *group) gather(calls []owner.Call) {
+	g.gatherFor(g.routes.self, calls)
+	for _, to := range g.owners {
+		g.gatherFor(to, calls)
+	}
+}
+
+func (g *group) gatherFor(to int, calls []owner.Call) {
+	from := len(g.calls)
+	for i := range calls {
+		if to == asked || g.owners[i] != to {
+			continue
+		}
+		g.owners[i] = asked
+		g.calls = append(g.calls, calls[i])
+		g.calls[len(g.calls)-1].Joined = len(g.calls)-1 > from
+		g.results = append(g.results, owner.Result{})
+		g.places = append(g.places, place{at: i})
+	}
+	if len(g.calls) > from {
+		g.parts = append(g.parts, part{from, len(g.calls), to})
+	}
+}
+
+// ask has a part decided: whole, or if its owner cannot, call by call.
+func (g *group) ask(p part) {
+	if p.to-p.from > 1 && p.owner != none && g.askWhole(p) {
+		return
+	}
+	parallel(p.to-p.from, func(i int) { g.askOne(p.from+i, p.owner == g.routes.self) })
+}
+
+// askWhole reports false if no call was counted and each may be asked for by itself.
+func (g *group) askWhole(p part) bool {
+	r, t := g.router, g.routes
+	calls, results, here := g.calls[p.from:p.to], g.results[p.from:p.to], p.owner == t.self
+	deadline := r.deadline(g.ctx, g.now)
+	switch way := t.peers[p.owner]; {
+	case here:
+		r.cfg.Local.DecideGroup(g.ctx, g.now, deadline, calls, results)
+	case way == nil:
+		return false
+	default:
+		way.CheckGroup(g.ctx, calls, results, deadline)
+	}
+	if divisible(results[0].Err) {
+		return false
+	}
+	for i := range calls {
+		g.places[p.from+i].asked = t.ring.Nodes()[p.owner]
+		if results[i].Err == nil {
+			r.note(g.now, &calls[i], &results[i].Verdict, here)
+		}
+	}
+	if results[0].Err == nil {
+		r.heard(g.now, here)
+	}
+	return true
+}
+
+// askOne has a call decided, wherever its counter is. ours says that this node
+// owns it.
+func (g *group) askOne(i int, ours bool) {
+	r, c, result := g.router, &g.calls[i], &g.results[i]
+	s := search{router: r, deadline: r.deadline(g.ctx, g.now), asked: r.cfg.Self, here: true}
+	*result = owner.Result{}
+	if ours {
+		result.Err = r.cfg.Local.Decide(g.ctx, g.now, s.deadline, c, &result.Verdict)
+	}
+	if !ours || result.Err != nil {
+		result.Verdict, result.Err = s.run(g.ctx, g.routes, c, result.Err)
+	}
+	g.places[i].asked = s.asked
+	if result.Err == nil {
+		result.Taken = result.Verdict.Allowed
+		r.heard(g.now, s.here)
+		r.note(g.now, c, &result.Verdict, s.here)
+	}
+}
+
+// settle has on_failure answer for those that no owner has, and gives everything
+// back if the request is refused. Its error is that of a caller who has gone; what
+// was taken for him is given back as well.
+func (g *group) settle() error {
+	for i := range g.results {
+		if err := g.results[i].Err; errors.Is(err, context.Canceled) {
+			g.giveBack()
+			return err
+		}
+	}
+	g.fallBack()
+	if owner.Refused(g.calls, g.results) {
+		g.giveBack()
+	}
+	return nil
+}
+
+// fallBack takes nothing any more once the request is refused.
+func (g *group) fallBack() {
+	r := g.router
+	refused := owner.Refused(g.calls, g.results)
+	for i := range g.calls {
+		c, result := &g.calls[i], &g.results[i]
+		if result.Err == nil {
+			continue
+		}
+		if refused {
+			c.Mode = limit.Peek
+		}
+		onFailure := c.Rule.OnFailure
+		v, _ := r.fail(g.now, c, g.places[i].asked, result.Err)
+		*result = owner.Result{Verdict: v, Taken: v.Allowed && c.Mode == limit.Take && onFailure == limit.FailLocal}
+		refused = refused || !v.Allowed && !c.Shadow
+	}
+}
+
+// giveBack undoes what was taken. The verdicts are as if it never had been.
+func (g *group) giveBack() {
+	for i := range g.calls {
+		c, result := &g.calls[i], &g.results[i]
+		if !result.Taken {
+			continue
+		}
+		result.Taken = false
+		v := &result.Verdict
+		if v.Remaining = min(v.Limit, v.Remaining+c.Cost); v.Remaining == v.Limit {
+			v.ResetAfter = 0
+		}
+		if v.Source == limit.SourceFallback {
+			g.router.fallback.refund(g.router.cfg.Now(), c)
+			continue
+		}
+		g.router.refunds.send(c, g.now)
+	}
+}
+
+// report hands the verdicts to the caller.
+func (g *group) report(calls []owner.Call, verdicts []limit.Verdict) {
+	for i, p := range g.places {
+		verdicts[p.at] = g.results[i].Verdict
+		verdicts[p.at].Rule = calls[p.at].Rule // on_failure counts by another
+	}
+}
