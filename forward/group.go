@@ -18,8 +18,8 @@ import (
 // What one owner has to decide it decides in one step; several owners are asked at
 // once. What one of them takes before another refuses is given back, in the
 // background and once: if that owner is lost just then, so is the refund, which
-// errs to denying. A denial that this node knows of ends it before anybody is
-// asked; whoever was not has the zero Verdict.
+// errs to denying. A denial that this node knows of, or gives, ends it before
+// others are asked; calls of those who were not have the zero Verdict.
 //
 // The caller fills in the Charge of each call; the rest is DecideAll's to change.
 // The error is as Decide's.
@@ -39,7 +39,9 @@ func (r *Router) DecideAll(ctx context.Context, calls []owner.Call, verdicts []l
 		return nil
 	}
 	g.gather(calls)
-	parallel(len(g.parts), func(i int) { g.ask(g.parts[i]) })
+	if !g.refusedHere() {
+		parallel(len(g.parts), func(i int) { g.ask(g.parts[i]) })
+	}
 	err := g.settle()
 	g.report(calls, verdicts)
 	return err
@@ -148,6 +150,35 @@ func (g *group) gatherFor(to int, calls []owner.Call) {
 	}
 	if len(g.calls) > from {
 		g.parts = append(g.parts, part{from, len(g.calls), to})
+	}
+}
+
+// refusedHere looks, before others are asked, whether this node refuses: a client
+// who is over a limit that is counted here costs no hop. Then that is all there is
+// of the group.
+func (g *group) refusedHere() bool {
+	if len(g.parts) < 2 || g.parts[0].owner != g.routes.self {
+		return false
+	}
+	n := g.parts[0].to
+	calls, results := g.calls[:n], g.results[:n]
+	setMode(calls, limit.Peek)
+	g.router.cfg.Local.DecideGroup(g.ctx, g.now, g.now, calls, results)
+	setMode(calls, limit.Take)
+	if results[0].Err != nil || !owner.Refused(calls, results) {
+		return false
+	}
+	for i := range calls {
+		g.router.note(g.now, &calls[i], &results[i].Verdict, true)
+	}
+	g.router.heard(g.now, true)
+	g.places = g.places[:n] // the others have nothing to report
+	return true
+}
+
+func setMode(calls []owner.Call, m limit.Mode) {
+	for i := range calls {
+		calls[i].Mode = m
 	}
 }
 
