@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds on what a store holds. What is written here stays below half of them, so
-// that the two sides of a partition still fit together.
+// Bounds on what a store holds. What is written here stays below half of the
+// latter two, so that the two sides of a partition still fit together.
 const (
 	MaxBody    = 16 << 20  // of one entity; package rules bounds what may be written far lower
 	MaxEntries = 400_000   // tombstones included
@@ -61,6 +61,11 @@ func (s Stamp) Check() error {
 	}
 	return nil
 }
+
+// room is how much a store may hold.
+type room struct{ entries, bytes int }
+
+func (r room) half() room { return room{r.entries / 2, r.bytes / 2} }
 
 func isWord(s string) bool {
 	for _, c := range []byte(s) {

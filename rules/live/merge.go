@@ -26,7 +26,7 @@ func (s *Store) Merge(entries []Entry) (changed int, warnings []string, err erro
 	if len(later) == 0 {
 		return 0, nil, nil
 	}
-	if !s.fits(later, MaxEntries, MaxBytes) {
+	if !s.fits(later, s.room) {
 		return 0, nil, errTooMuch
 	}
 	bodies := make(map[rules.EntityName][]byte, len(later))

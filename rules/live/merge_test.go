@@ -3,6 +3,7 @@ package live
 import (
 	"bytes"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -191,29 +192,34 @@ func TestBadEntriesAreRefusedWhole(t *testing.T) {
 	}
 }
 
-func TestMergeIsBounded(t *testing.T) {
+// A merge may fill the room, a write half of it: both sides of a partition fit.
+func TestRoomIsBounded(t *testing.T) {
+	tombstones := func(n int) (entries []Entry) {
+		for i := range n {
+			entries = append(entries, Entry{client(strconv.Itoa(i)), Version{1, "b"}, nil})
+		}
+		return entries
+	}
 	s := NewStore("a")
-	body := append(append([]byte(`{"x":"`), bytes.Repeat([]byte("y"), MaxBody-10)...), `"}`...)
-	var entries []Entry
-	for i := range MaxBytes/MaxBody + 1 {
-		entries = append(entries, Entry{rules.EntityName{Kind: "later", Name: strings.Repeat("n", i+1)}, Version{1, "b"}, body})
+	s.room = room{entries: 10, bytes: 1000}
+	if _, _, err := s.Merge(tombstones(11)); err == nil || !s.Empty() {
+		t.Errorf("one entry too many was merged: %v", err)
 	}
-	if _, _, err := s.Merge(entries); err == nil || !s.Empty() {
-		t.Errorf("%d bytes merged: %v", len(entries)*len(body), err)
-	}
-	put(t, s, tier("free"), limits(1))
-	many := make([]Entry, MaxEntries)
-	for i := range many {
-		many[i] = Entry{client(string(rune(0x20000+i%0x10000)) + string(rune(0x4000+i/0x10000))), Version{1, "b"}, nil}
-	}
-	if _, _, err := s.Merge(many); err == nil {
-		t.Error("one entry too many was merged")
-	}
-	if n, _, err := s.Merge(many[1:]); err != nil || n != MaxEntries-1 {
+	if n, _, err := s.Merge(tombstones(5)); n != 5 || err != nil {
 		t.Error(n, err)
 	}
-	if _, err := s.Put(tier("paid"), limits(1), Precondition{}); err != ErrFull {
-		t.Errorf("a write into a full store: %v", err)
+	if _, err := s.Put(tier("free"), limits(1), Precondition{}); err != ErrFull {
+		t.Errorf("a write into a store that is half full: %v", err)
+	}
+	if e := put(t, s, client("0"), limits(1)); e.Version.Count != 2 { // one that is there already
+		t.Errorf("%+v", e)
+	}
+	big := Entry{client("1"), Version{1, "c"}, bytes.Repeat([]byte(" "), 990)}
+	if _, _, err := s.Merge([]Entry{big}); err == nil {
+		t.Error("too many bytes were merged")
+	}
+	if n, _, err := s.Merge(tombstones(10)); n != 5 || err != nil {
+		t.Error(n, err)
 	}
 }
 

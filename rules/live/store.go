@@ -19,6 +19,7 @@ type Store struct {
 	rules   atomic.Pointer[rules.Set]
 	summary atomic.Pointer[Summary]
 	changed chan struct{}
+	room    room
 
 	mu      sync.Mutex
 	entries map[rules.EntityName]stored
@@ -35,7 +36,7 @@ type stored struct {
 
 // NewStore makes an empty store for the node of this name.
 func NewStore(node string) *Store {
-	s := &Store{node: node, changed: make(chan struct{}, 1), entries: map[rules.EntityName]stored{}}
+	s := &Store{node: node, changed: make(chan struct{}, 1), room: room{MaxEntries, MaxBytes}, entries: map[rules.EntityName]stored{}}
 	s.rules.Store(new(rules.Set))
 	s.summary.Store(new(Summary))
 	return s
@@ -107,8 +108,8 @@ func (s *Store) save(changed []Entry) error {
 	return s.keep(s.all(changed))
 }
 
-// fits says whether the store may hold changed too. s.mu is held.
-func (s *Store) fits(changed []Entry, entries, bytes int) bool {
+// fits says whether there is room for changed too. s.mu is held.
+func (s *Store) fits(changed []Entry, r room) bool {
 	n, size := len(s.entries), s.bytes
 	for _, e := range changed {
 		old, exists := s.entries[e.Name]
@@ -119,7 +120,7 @@ func (s *Store) fits(changed []Entry, entries, bytes int) bool {
 			n++
 		}
 	}
-	return n <= entries && size <= bytes
+	return n <= r.entries && size <= r.bytes
 }
 
 func (e Entry) size() int { return len(e.Name.Name) + len(e.Body) }

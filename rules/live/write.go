@@ -108,7 +108,7 @@ func (s *Store) write(changes map[rules.EntityName][]byte) ([]Entry, error) {
 		}
 		written = append(written, e)
 	}
-	if version.Count > maxCount || !s.fits(written, MaxEntries/2, MaxBytes/2) {
+	if version.Count > maxCount || !s.fits(written, s.room.half()) {
 		return nil, ErrFull
 	}
 	if err := s.save(written); err != nil {
