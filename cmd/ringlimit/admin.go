@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -49,6 +50,10 @@ func (a admin) Members() []adminfront.Member {
 }
 
 func shown(m membership.Member) adminfront.Member {
+	var digest string
+	if m.Rules.Digest != 0 {
+		digest = fmt.Sprintf("%016x", m.Rules.Digest)
+	}
 	return adminfront.Member{
 		ID:     string(m.ID),
 		State:  m.State.String(),
@@ -57,6 +62,9 @@ func shown(m membership.Member) adminfront.Member {
 		Gossip: m.Gossip,
 		Owner:  m.Owner,
 		Boot:   m.Boot.String(),
+
+		RulesVersion: m.Rules.Version,
+		RulesDigest:  digest,
 	}
 }
 

@@ -16,6 +16,7 @@ type memberList struct {
 	Members []struct {
 		ID, State, Addr, Peer, Gossip string
 		Owner                         bool
+		RulesVersion                  uint64 `json:"rules_version"`
 	} `json:"members"`
 }
 
@@ -53,9 +54,9 @@ API's /v1/ring has each partition.`,
 }
 
 func (l *memberList) text(w io.Writer) {
-	rows := [][]string{{"ID", "STATE", "OWNER", "HTTP", "PEER", "GOSSIP"}}
+	rows := [][]string{{"ID", "STATE", "OWNER", "HTTP", "PEER", "GOSSIP", "RULES"}}
 	for _, m := range l.Members {
-		rows = append(rows, []string{m.ID, m.State, strconv.FormatBool(m.Owner), m.Addr, m.Peer, m.Gossip})
+		rows = append(rows, []string{m.ID, m.State, strconv.FormatBool(m.Owner), m.Addr, m.Peer, m.Gossip, strconv.FormatUint(m.RulesVersion, 10)})
 	}
 	table(w, rows)
 }

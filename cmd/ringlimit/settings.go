@@ -50,7 +50,7 @@ func defaultSettings() *settings {
 // and the settings file say, so that every value is read in one way.
 func (s *settings) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&s.name, "name", s.name, "this node's id, unique in the cluster and the same after a restart (default: the id kept in --data-dir; without one HOSTNAME-GOSSIPPORT)")
-	fs.StringVar(&s.dataDir, "data-dir", s.dataDir, "folder for what has to outlive a restart: the node's id, if --name is absent")
+	fs.StringVar(&s.dataDir, "data-dir", s.dataDir, "folder of this node for what has to outlive a restart: the rules, and the node's id if --name is absent")
 	fs.StringVar(&s.http, "http", s.http, "listen address of the HTTP API")
 	fs.StringVar(&s.grpc, "grpc", s.grpc, "listen address of gRPC: grpc.health.v1")
 	fs.StringVar(&s.peer, "peer", s.peer, "listen address for other nodes' checks")
@@ -58,7 +58,7 @@ func (s *settings) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&s.admin, "admin", s.admin, "listen address of the admin API and /metrics; loopback only")
 	fs.StringVar(&s.advertise, "advertise", s.advertise, "host that others reach this node by (default: the host of --peer and --gossip)")
 	fs.StringSliceVar(&s.join, "join", s.join, "gossip address of a member, host:port; repeat it for more")
-	fs.StringVar(&s.rules, "rules", s.rules, "rule file; without one every request is allowed")
+	fs.StringVar(&s.rules, "rules", s.rules, "rule file, for a cluster that has no rules yet; without rules every request is allowed")
 	fs.StringVar(&s.secretFile, "secret-file", s.secretFile, "file with the cluster's secret, at least 16 bytes; without one all addresses must be loopback")
 	fs.Var(&s.memory, "memory", "bound on the memory of counters, such as 512MiB")
 	fs.DurationVar(&s.deadline, "deadline", s.deadline, "how long a check may take that has to leave this node, or to wait here")

@@ -35,6 +35,10 @@ type Member struct {
 	Gossip string `json:"gossip"` // host:port of its gossip: what a new node joins by
 	Owner  bool   `json:"owner"`  // false: it forwards and never counts
 	Boot   string `json:"boot"`   // differs for each run of the node
+	// RulesVersion is that of the latest change of rules that it knows, and
+	// RulesDigest equal at members with equal rules; empty if it has none.
+	RulesVersion uint64 `json:"rules_version"`
+	RulesDigest  string `json:"rules_digest"`
 }
 
 // Location is where a request is counted.

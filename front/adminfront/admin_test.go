@@ -58,9 +58,9 @@ func TestMembers(t *testing.T) {
 	if got := get200(t, h, "/v1/members"); got != `{"members":[]}` {
 		t.Error(got)
 	}
-	c.members = []Member{{ID: "n1", State: "serving", Addr: "10.0.0.1:7700", Peer: "10.0.0.1:7702", Gossip: "10.0.0.1:7703", Owner: true, Boot: "18a"}, {ID: "n2"}}
-	const want = `{"members":[{"id":"n1","state":"serving","addr":"10.0.0.1:7700","peer":"10.0.0.1:7702","gossip":"10.0.0.1:7703","owner":true,"boot":"18a"},` +
-		`{"id":"n2","state":"","addr":"","peer":"","gossip":"","owner":false,"boot":""}]}`
+	c.members = []Member{{ID: "n1", State: "serving", Addr: "10.0.0.1:7700", Peer: "10.0.0.1:7702", Gossip: "10.0.0.1:7703", Owner: true, Boot: "18a", RulesVersion: 7, RulesDigest: "9f"}, {ID: "n2"}}
+	const want = `{"members":[{"id":"n1","state":"serving","addr":"10.0.0.1:7700","peer":"10.0.0.1:7702","gossip":"10.0.0.1:7703","owner":true,"boot":"18a","rules_version":7,"rules_digest":"9f"},` +
+		`{"id":"n2","state":"","addr":"","peer":"","gossip":"","owner":false,"boot":"","rules_version":0,"rules_digest":""}]}`
 	if got := get200(t, h, "/v1/members"); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
