@@ -1,6 +1,9 @@
 package rules
 
-import "slices"
+import (
+	"slices"
+	"unique"
+)
 
 // entityDraft is a tier or a client while it is read.
 type entityDraft struct {
@@ -15,20 +18,16 @@ type entityDraft struct {
 
 // compile makes the entity of a draft that has no problems.
 func (r *reader) compile(ed *entityDraft) *entity {
-	e := &entity{name: ed.name, tier: ed.tier}
-	levels := levelsOf(ed.name)
+	e := &entity{name: ed.name, tier: unique.Make(ed.tier).Value(), levels: levelsOf(ed.name)}
 	texts := map[string]int32{}
 	for i, d := range ed.rules {
 		c := d.compile(ed.name)
 		c.order, c.text = int32(i), textNumber(texts, d.pattern)
-		c.dim = e.dimension(d.by)
-		if d.pattern == "" {
-			c.atLevel = uint8(len(levels) - 1)
-		}
-		levels[c.atLevel].add(c, ed.patterns[i])
+		c.dim, c.atLevel = e.dimension(d.by), levelOf(ed.name, d.pattern)
+		e.levels[c.atLevel].add(c, ed.patterns[i])
 		e.rules = append(e.rules, c)
 	}
-	e.setLevels(levels)
+	e.markHighest()
 	e.body = ed.render()
 	before := len(r.warnings)
 	ed.warn(e)
@@ -41,14 +40,21 @@ func (r *reader) compile(ed *entityDraft) *entity {
 // levelsOf are an entity's levels, the most specific first. In the tier
 // "default", the last resort, the rules with a pattern and those without are of
 // one level.
-func levelsOf(name EntityName) []level {
+func levelsOf(name EntityName) [2]level {
 	switch {
 	case name.Kind == ClientEntity:
-		return []level{{name: "client and route"}, {name: "client"}}
+		return [2]level{{name: "client and route"}, {name: "client"}}
 	case name.Name == DefaultTier:
-		return []level{{name: "default"}}
+		return [2]level{{name: "default"}}
 	}
-	return []level{{name: "tier and route"}, {name: "tier"}}
+	return [2]level{{name: "tier and route"}, {name: "tier"}}
+}
+
+func levelOf(name EntityName, pattern string) uint8 {
+	if pattern == "" && name != (EntityName{TierEntity, DefaultTier}) {
+		return 1
+	}
+	return 0
 }
 
 func textNumber(texts map[string]int32, text string) int32 {
@@ -77,10 +83,6 @@ func (l *level) add(r *rule, p pattern) {
 	if !r.shadow {
 		l.dims[enforced] |= bit
 	}
-	for len(l.top) <= int(r.dim) {
-		l.top = append(l.top, -MaxPriority)
-	}
-	l.top[r.dim] = max(l.top[r.dim], r.priority)
 	l.file(r, p)
 }
 
@@ -103,18 +105,19 @@ func (l *level) file(r *rule, p pattern) {
 	}
 }
 
-// setLevels leaves out the levels without rules.
-func (e *entity) setLevels(levels []level) {
-	for i := range levels {
-		if levels[i].dims[all] != 0 {
-			e.levels = append(e.levels, levels[i])
-			continue
+// markHighest finds the rules that no later one can beat: a later pattern is
+// less specific, and no priority is higher.
+func (e *entity) markHighest() {
+	type contest struct{ level, dim uint8 }
+	top := map[contest]int32{}
+	for _, r := range e.rules {
+		c := contest{r.atLevel, r.dim}
+		if p, known := top[c]; !known || r.priority > p {
+			top[c] = r.priority
 		}
-		for _, r := range e.rules {
-			if int(r.atLevel) > len(e.levels) {
-				r.atLevel--
-			}
-		}
+	}
+	for _, r := range e.rules {
+		r.highest = r.priority == top[contest{r.atLevel, r.dim}]
 	}
 }
 

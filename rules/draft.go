@@ -36,7 +36,7 @@ const ruleExample = "{name: global, algorithm: token_bucket, limit: 100, window:
 // not follow from one another.
 func (r *reader) readRule(n *value, path string) *draft {
 	d := &draft{reader: r, path: path, start: n.at, at: map[string]place{},
-		by: []dimension{{kind: byClient, label: "client"}}, jitter: true}
+		by: byClientOnly, jitter: true}
 	before := len(r.problems)
 	entries, ok := r.entries(n, path, ruleExample)
 	if len(entries) > 0 {

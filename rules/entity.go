@@ -67,44 +67,44 @@ func clientProblem(id string) string {
 	return ""
 }
 
-// entity is a tier or a client, compiled. It is immutable: Sets share it.
+// entity is a tier or a client, compiled. It is immutable: Sets share it. What a
+// search reads comes first, so that it lies close together.
 type entity struct {
+	tier   string // of a client; may be empty
+	dims   []dimensionSet
+	levels [2]level // the most specific first
+
 	name     EntityName
-	tier     string // of a client; may be empty
 	rules    []*rule
-	levels   []level // the most specific first; none is empty
-	dims     []dimensionSet
 	body     []byte // canonical JSON
 	warnings []string
 }
 
 // level is the rules of one degree of specificity, by the kind of their pattern.
 type level struct {
-	name  string
+	dims  [tracks]mask       // of the enforced rules, and of all
 	paths *node              // nil: no path patterns
 	names map[string][]*rule // by the route's name
 	every []*rule            // pattern "*"
 	plain []*rule            // no pattern
-
-	dims [tracks]mask // dimensions of the enforced rules, and of all
-	top  []int32      // of each dimension: the highest priority
+	name  string
 }
 
 // rule is what the caller's side needs to know to choose it and to charge a
 // counter.
 type rule struct {
-	limit    *limit.Rule // nil: unlimited
-	name     string
-	pattern  string // as written; empty: none
-	by       []dimension
-	prefix   []byte // of its counters' names
 	priority int32
+	text     int32 // equal for equal patterns of the entity
+	order    int32 // in the file
+	dim      uint8 // in entity.dims
+	atLevel  uint8 // in entity.levels
+	highest  bool  // of its level and dimension
 	shadow   bool
 	deny     bool // on_missing: deny
 
-	// Places in the entity.
-	order   int32 // in the file
-	text    int32 // equal for equal patterns
-	dim     uint8 // in entity.dims
-	atLevel uint8 // in entity.levels
+	limit   *limit.Rule // nil: unlimited
+	by      []dimension
+	prefix  []byte // of its counters' names
+	pattern string // as written; empty: none
+	name    string
 }

@@ -110,6 +110,9 @@ func (d *draft) setBy(field string, n *value) {
 	for i, item := range items {
 		d.addDimension(item, fmt.Sprintf("%s[%d]", join(d.path, field), i))
 	}
+	if slices.Equal(d.by, byClientOnly) {
+		d.by = byClientOnly
+	}
 }
 
 func (d *draft) addDimension(n *value, path string) {

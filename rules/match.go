@@ -109,7 +109,6 @@ type search struct {
 	route route // of req, once a rule wants to know it
 	m     *Matches
 
-	level *level       // that is searched
 	done  [tracks]mask // decided before this level
 	has   [tracks]mask // has a leader in this level
 	open  [tracks]mask // can change hands yet in this level
@@ -158,7 +157,7 @@ func (q *search) decidedOf(e *entity) (done [tracks]mask) {
 
 // choose finds the level's winners in the dimensions that it decides.
 func (q *search) choose(l *level) {
-	q.level, q.has = l, [tracks]mask{}
+	q.has = [tracks]mask{}
 	for track := range q.open {
 		q.open[track] = l.dims[track] &^ q.done[track]
 	}
@@ -218,7 +217,7 @@ func (q *search) consider(r *rule) {
 	if track == enforced && q.contends(all, r) {
 		q.lead(all, r)
 	}
-	if r.priority == q.level.top[r.dim] {
+	if r.highest {
 		for ; track < tracks; track++ {
 			q.open[track] &^= 1 << r.dim
 		}
