@@ -161,6 +161,7 @@ func (r *running) config() ringlimit.Config {
 		Join:             s.join,
 		Secret:           r.secret,
 		Rules:            r.rules,
+		DataDir:          s.dataDir,
 		Identity:         r.identity,
 		Memory:           int64(s.memory),
 		Deadline:         s.deadline,
