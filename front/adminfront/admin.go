@@ -1,10 +1,11 @@
 // Package adminfront is the operator's door: who is in the cluster, who holds
-// which partition, who counts a key and what is left of it, metrics and profiles. It asks no password, so
-// it belongs on a loopback address.
+// which partition, who counts a key and what is left of it, metrics and profiles,
+// and the rules, which can be changed here and nowhere else.
 package adminfront
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"strings"
 
@@ -50,17 +51,36 @@ type Location struct {
 
 const keysPath = "/v1/keys/"
 
-type door struct {
-	cluster Cluster
-	mux     *http.ServeMux
+// Config is what the door needs. All but Token, Private and Logger is required.
+type Config struct {
+	Cluster Cluster
+	Rules   Rules
+	Metrics http.Handler // answers /metrics
+	// Token is what a change of rules needs, as a bearer token. nil: whoever
+	// reaches the door may make one, so that it belongs on a loopback address.
+	Token []byte
+	// Private: all but /metrics needs the token. It is for a door that other
+	// machines reach: profiles and keys are not for everybody.
+	Private bool
+	Logger  *slog.Logger // nil: nowhere
 }
 
-// New makes the door; metrics answers /metrics.
-func New(cluster Cluster, metrics http.Handler) http.Handler {
-	d := &door{cluster: cluster, mux: http.NewServeMux()}
+type door struct {
+	Config
+	guard *guard
+	mux   *http.ServeMux
+}
+
+// New makes the door.
+func New(cfg Config) http.Handler {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	d := &door{Config: cfg, guard: newGuard(cfg.Token, cfg.Private), mux: http.NewServeMux()}
 	d.mux.HandleFunc("/v1/members", get(d.members))
 	d.mux.HandleFunc("/v1/ring", get(d.ring))
-	d.mux.Handle("/metrics", metrics)
+	d.mux.HandleFunc(limitsPath, get(d.limits))
+	d.mux.Handle(metricsPath, cfg.Metrics)
 	d.mux.HandleFunc("/debug/pprof/", get(listProfiles))
 	d.mux.HandleFunc("/debug/pprof/{name}", get(profile))
 	d.mux.HandleFunc("/debug/pprof/profile", get(cpuProfile))
@@ -70,11 +90,19 @@ func New(cluster Cluster, metrics http.Handler) http.Handler {
 	return d
 }
 
-// ServeHTTP takes keys out of the path itself: a ServeMux would redirect
-// a//b to a/b, which is another key.
+// ServeHTTP takes keys, tiers and clients out of the path itself: a ServeMux would
+// redirect a//b to a/b, which is another key.
 func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := d.guard.read(r); err != nil {
+		refuse(w, err)
+		return
+	}
 	if key, ok := strings.CutPrefix(r.URL.Path, keysPath); ok {
 		get(func(w http.ResponseWriter, r *http.Request) { d.key(w, r, key) })(w, r)
+		return
+	}
+	if e, ok := entityOf(r.URL.Path); ok {
+		d.entity(w, r, e)
 		return
 	}
 	d.mux.ServeHTTP(w, r)
@@ -84,8 +112,7 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func get(serve http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			w.Header().Set("Allow", "GET, HEAD")
-			front.NewProblem(http.StatusMethodNotAllowed, "", "this path takes GET, HEAD").Write(w)
+			notAllowed(w, "GET, HEAD")
 			return
 		}
 		serve(w, r)
@@ -93,7 +120,7 @@ func get(serve http.HandlerFunc) http.HandlerFunc {
 }
 
 func (d *door) members(w http.ResponseWriter, _ *http.Request) {
-	members := d.cluster.Members()
+	members := d.Cluster.Members()
 	if members == nil {
 		members = []Member{}
 	}

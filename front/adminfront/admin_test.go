@@ -42,6 +42,10 @@ func (c *cluster) Locate(_ context.Context, req limit.Request) (Location, error)
 
 var metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "metrics") })
 
+func newDoor(c *cluster) http.Handler {
+	return New(Config{Cluster: c, Metrics: metrics, Rules: &store{}})
+}
+
 func get200(t *testing.T, h http.Handler, target string) string {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -54,7 +58,7 @@ func get200(t *testing.T, h http.Handler, target string) string {
 
 func TestMembers(t *testing.T) {
 	c := &cluster{}
-	h := New(c, metrics)
+	h := newDoor(c)
 	if got := get200(t, h, "/v1/members"); got != `{"members":[]}` {
 		t.Error(got)
 	}
@@ -76,7 +80,7 @@ func TestKey(t *testing.T) {
 	}
 	rule.Name, rule.Tier = "global", "default"
 	c := &cluster{at: Location{Partition: 7, Owner: "n2", Verdict: limit.Verdict{Allowed: true, Rule: rule, Limit: 5, Remaining: 3, Source: limit.SourceForwarded}}}
-	got := get200(t, New(c, metrics), "/v1/keys/cust_42?route=GET+/x&tier=free&ip=::ffff:192.0.2.1")
+	got := get200(t, newDoor(c), "/v1/keys/cust_42?route=GET+/x&tier=free&ip=::ffff:192.0.2.1")
 	const start = `{"key":"cust_42","partition":7,"owner":"n2","tier":"default","allowed":true,"limit":5,"remaining":3,"retry_after_ms":0,"reset_at":"`
 	if !strings.HasPrefix(got, start) || !strings.HasSuffix(got, `","rule":"global","source":"owner"}`) {
 		t.Error(got)
@@ -85,7 +89,7 @@ func TestKey(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	c.at = Location{Verdict: limit.Verdict{Allowed: true}}
-	if got := get200(t, New(c, metrics), "/v1/keys/a"); got != `{"key":"a","allowed":true}` {
+	if got := get200(t, newDoor(c), "/v1/keys/a"); got != `{"key":"a","allowed":true}` {
 		t.Error(got)
 	}
 }
@@ -93,7 +97,7 @@ func TestKey(t *testing.T) {
 // Every key can be asked for, whatever it is made of.
 func TestKeysOfAllKinds(t *testing.T) {
 	c := &cluster{}
-	h := New(c, metrics)
+	h := newDoor(c)
 	for _, key := range []string{"a/b", "a//b", "..", ".", "../members", "a/", "/", "a%2Fb", "a b?c#d&e=f;g", "ip:2001:db8::", "é\x00\r\n", "%"} {
 		get200(t, h, "/v1/keys/"+url.PathEscape(key))
 		if c.asked.Key != key {
@@ -108,7 +112,7 @@ func TestKeysOfAllKinds(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	c := &cluster{}
-	h := New(c, metrics)
+	h := newDoor(c)
 	for _, test := range []struct {
 		method, target string
 		status         int
@@ -148,7 +152,7 @@ func TestErrors(t *testing.T) {
 }
 
 func TestProfiles(t *testing.T) {
-	h := New(&cluster{}, metrics)
+	h := newDoor(&cluster{})
 	if got := get200(t, h, "/debug/pprof/"); !strings.Contains(got, "heap?debug=1") {
 		t.Error(got)
 	}

@@ -19,7 +19,7 @@ func (d *door) key(w http.ResponseWriter, r *http.Request, key string) {
 	req, err := locateRequest(key, r.URL)
 	var at Location
 	if err == nil {
-		at, err = d.cluster.Locate(r.Context(), req)
+		at, err = d.Cluster.Locate(r.Context(), req)
 	}
 	if err != nil {
 		front.ProblemOf(err).Write(w)

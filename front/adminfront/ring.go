@@ -43,7 +43,7 @@ type ringAnswer struct {
 }
 
 func (d *door) ring(w http.ResponseWriter, _ *http.Request) {
-	ring, err := d.cluster.Ring()
+	ring, err := d.Cluster.Ring()
 	var body []byte
 	if err == nil {
 		body, err = json.Marshal(summed(&ring), json.Deterministic(true))

@@ -22,10 +22,10 @@ func TestRing(t *testing.T) {
 		`"phases":{"acquiring":0,"holding":1,"none":1,"released":0},"incoming":0,"outgoing":0,"unguarded":0,"partitions":[` +
 		`{"partition":0,"phase":"holding","owner":"b","holder":"b","standby":"a","copied":false,"seeded":true},` +
 		`{"partition":1,"phase":"none","owner":"a","holder":"","standby":"","copied":true,"seeded":false}]}`
-	if got := get200(t, New(c, metrics), "/v1/ring"); got != want {
+	if got := get200(t, newDoor(c), "/v1/ring"); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if got := get200(t, New(&cluster{}, metrics), "/v1/ring"); !strings.Contains(got, `"members":[],`) || !strings.HasSuffix(got, `"partitions":[]}`) {
+	if got := get200(t, newDoor(&cluster{}), "/v1/ring"); !strings.Contains(got, `"members":[],`) || !strings.HasSuffix(got, `"partitions":[]}`) {
 		t.Error(got)
 	}
 }
@@ -53,7 +53,7 @@ func TestRingCountsWhatMoves(t *testing.T) {
 			Incoming, Outgoing, Unguarded int
 			Phases                        map[string]int
 		}
-		if err := json.Unmarshal([]byte(get200(t, New(c, metrics), "/v1/ring")), &got, json.MatchCaseInsensitiveNames(true)); err != nil {
+		if err := json.Unmarshal([]byte(get200(t, newDoor(c), "/v1/ring")), &got, json.MatchCaseInsensitiveNames(true)); err != nil {
 			t.Fatal(err)
 		}
 		if got.Incoming != 2*test.incoming || got.Outgoing != 2*test.outgoing || got.Unguarded != 2*test.unguarded || got.Phases[test.p.Phase] != 2 {
@@ -66,14 +66,14 @@ func TestRingCountsWhatMoves(t *testing.T) {
 func TestRingBeforeTheNode(t *testing.T) {
 	c := &cluster{err: front.NewProblem(http.StatusServiceUnavailable, "", "the node is joining its cluster")}
 	w := httptest.NewRecorder()
-	New(c, metrics).ServeHTTP(w, httptest.NewRequest("GET", "/v1/ring", nil))
+	newDoor(c).ServeHTTP(w, httptest.NewRequest("GET", "/v1/ring", nil))
 	if w.Code != 503 || !strings.Contains(w.Body.String(), "joining") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
 
 func TestHead(t *testing.T) {
-	server := httptest.NewServer(New(&cluster{ring: Ring{Node: "a"}}, metrics))
+	server := httptest.NewServer(newDoor(&cluster{ring: Ring{Node: "a"}}))
 	defer server.Close()
 	resp, err := server.Client().Head(server.URL + "/v1/ring")
 	if err != nil {
