@@ -163,6 +163,15 @@ func TestTableEqualsMap(t *testing.T) {
 					m.judge(t, now, &calls[i], results[i].Verdict, results[i].Err)
 				}
 			},
+			"groups": func(t *rapid.T) {
+				calls := m.groups(t, call, memory == 1<<30)
+				results := make([]Result, len(calls))
+				tab.DecideFrame(now, calls, results)
+				for i, end := 0, 0; i < len(calls); i = end {
+					end = GroupEnd(calls, i)
+					m.judgeGroup(t, tab, now, calls[i:end], results[i:end])
+				}
+			},
 			"wait": func(t *rapid.T) {
 				now += rapid.Int64Range(0, int64(2*time.Second)).Draw(t, "ns")
 			},
