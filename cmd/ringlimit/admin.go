@@ -26,8 +26,15 @@ func newRegistry() *prometheus.Registry {
 	return r
 }
 
-func adminHandler(s *standIn, identity *httpfront.Identity, r *prometheus.Registry) http.Handler {
-	return adminfront.New(admin{s, identity}, promhttp.HandlerFor(r, promhttp.HandlerOpts{Registry: r}))
+func (r *running) adminHandler() http.Handler {
+	return adminfront.New(adminfront.Config{
+		Cluster: admin{r.stand, r.identity},
+		Rules:   r.editor,
+		Metrics: promhttp.HandlerFor(r.registry, promhttp.HandlerOpts{Registry: r.registry}),
+		Token:   r.token,
+		Private: !loopback(r.settings.admin),
+		Logger:  r.log,
+	})
 }
 
 // admin shows a node, once there is one, to the admin door.

@@ -40,7 +40,8 @@ func (c *command) dev() *cobra.Command {
 		Long: `Run a whole cluster in one process, to try things out, until SIGTERM or SIGINT.
 
 Node i listens on loopback: HTTP on port 7700 + 10·i, gRPC, peer, gossip and
-admin on the four ports after it.`,
+admin on the four ports after it. A changed rule file is applied; so are changes
+at any admin port.`,
 		Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := c.logger(slog.LevelWarn)
@@ -70,23 +71,29 @@ func (o devOptions) instances(log *slog.Logger) ([]*instance, error) {
 	if last := 65535 - o.nodes*portsPerNode; o.basePort < 1 || o.basePort > last {
 		return nil, fmt.Errorf("--base-port: must be from 1 to %d for %d nodes", last, o.nodes)
 	}
-	set, err := o.ruleset()
+	file, set, err := o.ruleset(log)
 	if err != nil {
 		return nil, err
 	}
 	var all []*instance
 	for n := range o.nodes {
 		s := o.settings(n)
-		all = append(all, &instance{settings: s, from: devOrigins(), name: s.name, rules: set, log: log.With("node", s.name)})
+		i := &instance{settings: s, from: devOrigins(), name: s.name, rules: set, log: log.With("node", s.name)}
+		if n == 0 {
+			i.file = file // one node tells the others
+		}
+		all = append(all, i)
 	}
 	return all, nil
 }
 
-func (o devOptions) ruleset() (*rules.Set, error) {
+// ruleset is the rules to begin with, and their file if there is one.
+func (o devOptions) ruleset(log *slog.Logger) (*ruleFile, *rules.Set, error) {
 	if o.rules == "" {
-		return rules.Parse("examples/rules.yaml", []byte(examples.Rules))
+		set, err := rules.Parse("examples/rules.yaml", []byte(examples.Rules))
+		return nil, set, err
 	}
-	return devOrigins().readRules(o.rules)
+	return devOrigins().openRules(o.rules, log)
 }
 
 // devOrigins is where a node's addresses come from here.

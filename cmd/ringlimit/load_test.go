@@ -67,12 +67,12 @@ func TestEverySettingFromEverySource(t *testing.T) {
 	values := map[string]string{
 		"name": "n", "data-dir": "/d", "http": "localhost:1", "grpc": "localhost:2", "peer": "localhost:3",
 		"gossip": "localhost:4", "admin": "localhost:5", "advertise": "localhost", "join": "localhost:6",
-		"rules": "/r", "secret-file": "/s", "memory": "3MiB", "deadline": "7ms", "drain-timeout": "9s", "owner": "false", "fallback-capacity": "8",
+		"rules": "/r", "secret-file": "/s", "admin-token-file": "/t", "memory": "3MiB", "deadline": "7ms", "drain-timeout": "9s", "owner": "false", "fallback-capacity": "8",
 	}
 	want := &settings{
 		name: "n", dataDir: "/d", http: "localhost:1", grpc: "localhost:2", peer: "localhost:3",
 		gossip: "localhost:4", admin: "localhost:5", advertise: "localhost", join: []string{"localhost:6"},
-		rules: "/r", secretFile: "/s", memory: 3 << 20, deadline: 7 * time.Millisecond, drainTimeout: 9 * time.Second, fallbackCapacity: 8,
+		rules: "/r", secretFile: "/s", adminTokenFile: "/t", memory: 3 << 20, deadline: 7 * time.Millisecond, drainTimeout: 9 * time.Second, fallbackCapacity: 8,
 	}
 	var args, lines []string
 	env := map[string]string{}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"syscall"
 
@@ -54,15 +55,15 @@ func (o origins) started(err error) error {
 	return o.unopened(setting, wrong.Err)
 }
 
-// readRules reads the rule file of a node. What is wrong in it has a place of its
+// openRules reads the rule file of a node. What is wrong in it has a place of its
 // own.
-func (o origins) readRules(file string) (*rules.Set, error) {
-	set, err := readRules(file)
+func (o origins) openRules(name string, log *slog.Logger) (*ruleFile, *rules.Set, error) {
+	file, set, err := openRules(name, log)
 	var wrong *rules.Error
 	if err == nil || errors.As(err, &wrong) {
-		return set, err
+		return file, set, err
 	}
-	return nil, o.place("rules", err)
+	return nil, nil, o.place("rules", err)
 }
 
 // identity places an error of the identity settings in the file.

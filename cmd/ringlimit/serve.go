@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringlimit/ringlimit"
+	"github.com/ringlimit/ringlimit/rules"
 )
 
 // serveNotice is long enough for a load balancer that probes every second.
@@ -25,6 +26,9 @@ func (c *command) serve() *cobra.Command {
 nodes, within --drain-timeout, and answers until they have them; if some are left,
 it exits with 2. A second signal ends it at once.
 
+SIGHUP, or a change of the rule file, applies the file: each tier and client of it
+that differs from what is in force. What the file lacks stays.
+
 Every setting is a flag, an environment variable (--data-dir is
 RINGLIMIT_DATA_DIR) and a line of the settings file (data_dir: …). A flag counts
 more than a variable, a variable more than the file.`,
@@ -38,11 +42,15 @@ more than a variable, a variable more than the file.`,
 			if err != nil {
 				return err
 			}
+			// From the first moment: the signal's own effect is to end the process.
+			hangup, stop := hangups()
+			defer stop()
 			i, err := newInstance(s, from, log)
 			if err != nil {
 				return err
 			}
 			limitMemory(s.memory, i.log)
+			i.hangup = hangup
 			i.notice = serveNotice
 			return c.serveNode(cmd.Context(), i)
 		},
@@ -55,7 +63,7 @@ more than a variable, a variable more than the file.`,
 
 func (c *command) serveNode(ctx context.Context, i *instance) error {
 	return i.run(ctx, func(node *ringlimit.Node, d *doors) {
-		if i.settings.rules == "" {
+		if empty(node.Rules()) {
 			i.log.Warn("there are no rules: every request is allowed")
 		}
 		at := addressesOf(node, d)
@@ -63,6 +71,13 @@ func (c *command) serveNode(ctx context.Context, i *instance) error {
 			i.log.Warn("nobody was told that the node is ready", "error", err)
 		}
 	})
+}
+
+func empty(set *rules.Set) bool {
+	for range set.Entities() {
+		return false
+	}
+	return true
 }
 
 // addresses is where a node can be reached, with the ports that were really

@@ -23,6 +23,7 @@ type settings struct {
 	advertise                       string
 	join                            []string
 	rules, secretFile               string
+	adminTokenFile                  string
 	memory                          size
 	deadline, drainTimeout          time.Duration
 	owner                           bool
@@ -55,11 +56,12 @@ func (s *settings) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&s.grpc, "grpc", s.grpc, "listen address of gRPC: grpc.health.v1")
 	fs.StringVar(&s.peer, "peer", s.peer, "listen address for other nodes' checks")
 	fs.StringVar(&s.gossip, "gossip", s.gossip, "listen address of the gossip, TCP and UDP")
-	fs.StringVar(&s.admin, "admin", s.admin, "listen address of the admin API and /metrics; loopback only")
+	fs.StringVar(&s.admin, "admin", s.admin, "listen address of the admin API and /metrics; off loopback it needs --admin-token-file")
 	fs.StringVar(&s.advertise, "advertise", s.advertise, "host that others reach this node by (default: the host of --peer and --gossip)")
 	fs.StringSliceVar(&s.join, "join", s.join, "gossip address of a member, host:port; repeat it for more")
 	fs.StringVar(&s.rules, "rules", s.rules, "rule file, for a cluster that has no rules yet; without rules every request is allowed")
 	fs.StringVar(&s.secretFile, "secret-file", s.secretFile, "file with the cluster's secret, at least 16 bytes; without one all addresses must be loopback")
+	fs.StringVar(&s.adminTokenFile, "admin-token-file", s.adminTokenFile, "file with the token that changes of rules need, at least 16 characters; without one --admin must be loopback")
 	fs.Var(&s.memory, "memory", "bound on the memory of counters, such as 512MiB")
 	fs.DurationVar(&s.deadline, "deadline", s.deadline, "how long a check may take that has to leave this node, or to wait here")
 	fs.DurationVar(&s.drainTimeout, "drain-timeout", s.drainTimeout, "how long a stop may take to hand all counters over to other nodes")
@@ -77,15 +79,15 @@ func (s *settings) validate(from origins) error {
 	for _, a := range s.addresses() {
 		if err := a.check(); err != nil {
 			wrong(a.setting, "%v", err)
-		} else if s.secretFile == "" && !loopback(a.address) {
+		} else if a.setting != "admin" && s.secretFile == "" && !loopback(a.address) {
 			wrong(a.setting, "%q can be reached from other machines, which needs a secret (--secret-file); without one listen on 127.0.0.1, [::1] or localhost", a.address)
 		}
 	}
 	if s.secretFile == "" && s.advertise != "" && !loopbackHost(s.advertise) {
 		wrong("advertise", "%q can be reached from other machines, which needs a secret (--secret-file)", s.advertise)
 	}
-	if s.secretFile != "" && !loopback(s.admin) {
-		wrong("admin", "%q is not loopback; the admin API has no guard of its own, so it must be on 127.0.0.1, [::1] or localhost", s.admin)
+	if s.adminTokenFile == "" && !loopback(s.admin) {
+		wrong("admin", "%q can be reached from other machines, which could then change the rules; give a token (--admin-token-file), or listen on 127.0.0.1, [::1] or localhost", s.admin)
 	}
 	for _, member := range s.join {
 		if err := (address{"join", member}).check(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/ringlimit/ringlimit"
 	"github.com/ringlimit/ringlimit/front"
 	"github.com/ringlimit/ringlimit/limit"
+	"github.com/ringlimit/ringlimit/rules"
 )
 
 // standIn is a node to its doors, which open before it: while it joins, probes
@@ -59,3 +60,23 @@ func (s *standIn) Refund(ctx context.Context, req limit.Request) (limit.Verdict,
 	}
 	return n.Refund(ctx, req)
 }
+
+// inForce is the rules as the HTTP door shows them: the node's, and until there is
+// one those that it will begin with.
+type inForce struct {
+	*standIn
+	first *rules.Set
+}
+
+func (f inForce) rules() *rules.Set {
+	if n := f.node.Load(); n != nil {
+		return n.Rules()
+	}
+	return f.first
+}
+
+// LimitsJSON is httpfront.Limits'.
+func (f inForce) LimitsJSON() []byte { return f.rules().LimitsJSON() }
+
+// TierJSON is httpfront.Limits'.
+func (f inForce) TierJSON(tier string) ([]byte, bool) { return f.rules().TierJSON(tier) }

@@ -67,7 +67,7 @@ func (l *loader) fromEntry(file string, key ast.MapKeyNode, value ast.Node) erro
 // isPath knows the settings that name files: in a settings file they are
 // relative to that file, so that it means the same wherever the node is started.
 func isPath(setting string) bool {
-	return setting == "rules" || setting == "data-dir" || setting == "secret-file"
+	return setting == "rules" || setting == "data-dir" || setting == "secret-file" || setting == "admin-token-file"
 }
 
 // scalars are the texts of a plain value or of a list of plain values, as they

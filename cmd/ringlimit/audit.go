@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ringlimit/ringlimit/front/adminfront"
+	"github.com/ringlimit/ringlimit/rules"
+)
+
+// note logs what a PUT or DELETE has changed. Only the entity is compared: there
+// may be a hundred thousand.
+func (e *editor) note(w adminfront.Write, was, now adminfront.Document) {
+	by := "anyone at " + w.Author.Address
+	if w.Author.Token {
+		by = "the token's holder at " + w.Author.Address
+	}
+	name := rules.EntityName{Kind: rules.EntityKind(w.Entity.Kind), Name: w.Entity.Name}
+	changes := rules.Diff(only(name, was.Body), only(name, now.Body))
+	if len(changes) == 0 {
+		e.log.Info("rules written as they were", "by", by, "entity", name.String(), "etag", now.ETag)
+	}
+	e.audit(by, changes)
+}
+
+// only is a Set of one entity, or of none.
+func only(name rules.EntityName, body []byte) *rules.Set {
+	set, _ := new(rules.Set).WithLenient(map[rules.EntityName][]byte{name: body}) // its tier is not there
+	return set
+}
+
+func (e *editor) audit(by string, changes []rules.Change) {
+	for _, c := range changes {
+		e.log.Info("rules changed", "by", by, "entity", c.Entity.String(), "rule", c.Rule, "field", c.Field, "from", shorten(c.From), "to", shorten(c.To))
+	}
+}
+
+// maxLogged bounds each side of a change in the log: a whole tier may be a MiB.
+const maxLogged = 4 << 10
+
+func shorten(s string) string {
+	if len(s) <= maxLogged {
+		return s
+	}
+	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(s[:maxLogged], ""), len(s))
+}
