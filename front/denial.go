@@ -76,14 +76,29 @@ func denial(v *limit.Verdict) *Problem {
 	return p
 }
 
-// describe adds the rule: its limit and window are those of RateLimit-Policy.
+// describe adds the rules that refuse. The figures are those of the one that binds;
+// its limit and window are those of RateLimit-Policy.
 func (p *Problem) describe(v *limit.Verdict) {
-	p.Policies = []string{v.Rule.Name}
+	p.Policies = violated(v)
 	p.Limit = &v.Rule.Limit
 	p.Window = window(v.Rule)
 	if wait, helps := effective(v); helps {
 		p.RetryAfter = wholeSeconds(wait)
 	}
+}
+
+func violated(v *limit.Verdict) []string {
+	limits := v.Limits()
+	if limits == nil {
+		return []string{v.Rule.Name}
+	}
+	var names []string
+	for i := range limits {
+		if l := &limits[i]; !l.Allowed && !l.Rule.Shadow {
+			names = append(names, l.Rule.Name)
+		}
+	}
+	return names
 }
 
 // window is the rule's window as a rule file would have it, in one unit.

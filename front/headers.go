@@ -15,19 +15,28 @@ const maxInteger = 999_999_999_999_999
 // SetHeaders tells the client where it stands, in the three forms in use: the
 // RateLimit-* triple (seconds), the X-RateLimit-* triple (its Reset is Unix
 // time) and RateLimit with RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers-11).
+// The latter two list all limits of the request, the triples show the one that
+// binds. A limit in shadow is none of the client's concern.
 //
 // A verdict without a rule has nothing to tell. One that no counter stands
 // behind (nobody could be asked, or the request lacks what the rule counts by)
 // tells the policy alone. A refusal that no wait helps has no time in it: any
-// would read as one to come back at.
+// would read as one to come back at. For the same reason the limits that do not
+// refuse show none in a refusal.
 func SetHeaders(h http.Header, v *limit.Verdict, now time.Time) {
 	if v.Rule == nil {
 		return
 	}
+	only := [1]limit.Verdict{*v}
+	limits := v.Limits()
+	if limits == nil {
+		limits = only[:]
+	}
 	f := fields{buf: make([]byte, 0, 192)}
-	f.policy(v.Rule, now)
+	f.policies(limits, now)
+	f.standings(limits, v)
 	if counted(v) {
-		f.standing(v, now)
+		f.triples(v, now)
 	}
 	f.copyTo(h)
 }
@@ -72,32 +81,59 @@ var names = [...]string{
 	"Ratelimit-Reset", "X-Ratelimit-Reset", // last: a refusal for good has neither
 }
 
-func (f *fields) policy(rule *limit.Rule, now time.Time) {
-	f.name(rule.Name)
-	f.param(";q=", rule.Limit)
-	if w := rule.WindowSeconds(now.UnixNano()); w > 0 {
-		f.param(";w=", w)
+// policies lists what the limits are.
+func (f *fields) policies(limits []limit.Verdict, now time.Time) {
+	for i := range limits {
+		rule := limits[i].Rule
+		if rule.Shadow {
+			continue
+		}
+		f.member(rule.Name)
+		f.param(";q=", rule.Limit)
+		if w := rule.WindowSeconds(now.UnixNano()); w > 0 {
+			f.param(";w=", w)
+		}
 	}
 	f.end()
 }
 
-func (f *fields) standing(v *limit.Verdict, now time.Time) {
-	wait, helps := effective(v)
-	f.name(v.Rule.Name)
-	f.param(";r=", v.Remaining)
-	if helps {
-		f.param(";t=", wholeSeconds(wait))
+// standings lists where the client stands with those limits of the verdict that
+// have a counter.
+func (f *fields) standings(limits []limit.Verdict, v *limit.Verdict) {
+	_, helps := effective(v)
+	for i := range limits {
+		l := &limits[i]
+		if l.Rule.Shadow || !counted(l) {
+			continue
+		}
+		f.member(l.Rule.Name)
+		f.param(";r=", l.Remaining)
+		if wait, some := effective(l); some && helps && l.Allowed == v.Allowed {
+			f.param(";t=", wholeSeconds(wait))
+		}
 	}
-	f.end()
+	if len(f.buf) > f.start() { // an empty list is no field: RFC 9651, section 4.1
+		f.end()
+	}
+}
 
+func (f *fields) triples(v *limit.Verdict, now time.Time) {
 	for range 2 {
 		f.integer(v.Limit)
 		f.integer(v.Remaining)
 	}
-	if helps {
+	if wait, helps := effective(v); helps {
 		f.integer(wholeSeconds(wait))
 		f.integer(unixCeil(instant(now, wait)))
 	}
+}
+
+// member begins a member of a list.
+func (f *fields) member(policy string) {
+	if len(f.buf) > f.start() {
+		f.buf = append(f.buf, ", "...)
+	}
+	f.name(policy)
 }
 
 // name appends a policy's name as an RFC 9651 String. Rule names are printable
@@ -129,6 +165,14 @@ func (f *fields) integer(value int64) {
 
 func (f *fields) number(n int64) {
 	f.buf = strconv.AppendInt(f.buf, min(max(n, 0), maxInteger), 10)
+}
+
+// start is where the value begins that is being written.
+func (f *fields) start() int {
+	if f.n == 0 {
+		return 0
+	}
+	return f.ends[f.n-1]
 }
 
 // end closes a value.

@@ -11,7 +11,8 @@ import (
 
 // AppendVerdict appends the verdict as a JSON object. now is when it was given;
 // reset_at is a time of this clock, to the nearest millisecond. A request that
-// lacks what the rule counts by has met no counter and gets no figures.
+// lacks what the rule counts by has met no counter and gets no figures. Where there
+// are several limits, or one in shadow, each of them follows as a member of limits.
 func AppendVerdict(b []byte, v *limit.Verdict, now time.Time) []byte {
 	b = append(b, `{"allowed":`...)
 	b = strconv.AppendBool(b, v.Allowed)
@@ -19,6 +20,35 @@ func AppendVerdict(b []byte, v *limit.Verdict, now time.Time) []byte {
 		b = appendFigures(b, v, now)
 	}
 	b = appendDecision(b, v)
+	b = appendLimits(b, v.Limits(), now)
+	return append(b, '}')
+}
+
+func appendLimits(b []byte, limits []limit.Verdict, now time.Time) []byte {
+	if limits == nil {
+		return b
+	}
+	b = append(b, `,"limits":[`...)
+	for i := range limits {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendLimit(b, &limits[i], now)
+	}
+	return append(b, ']')
+}
+
+func appendLimit(b []byte, v *limit.Verdict, now time.Time) []byte {
+	b = appendText(b, `{"rule":`, v.Rule.Name)
+	b = append(b, `,"allowed":`...)
+	b = strconv.AppendBool(b, v.Allowed)
+	if v.Reason != limit.MissingDimension {
+		b = appendFigures(b, v, now)
+	}
+	b = appendText(b, `,"reason":`, v.Reason.String())
+	if v.Rule.Shadow {
+		b = append(b, `,"shadow":true`...)
+	}
 	return append(b, '}')
 }
 
