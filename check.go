@@ -2,7 +2,7 @@ package ringlimit
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 
 	"github.com/ringlimit/ringlimit/limit"
 	"github.com/ringlimit/ringlimit/membership"
@@ -10,10 +10,12 @@ import (
 	"github.com/ringlimit/ringlimit/rules"
 )
 
-// Check judges req by the rule that matches it and, unless req.Peek is set,
-// charges it. A denial is a verdict, not an error. Errors are *limit.InputError
-// for a bad request, which changes no counter, context.Canceled, and ErrLeft. A
-// deadline of ctx that passes is answered by the rule's on_failure.
+// Check judges req by the rules that match it and, unless req.Peek is set, charges
+// them: all, or none if one refuses. A denial is a verdict, not an error. The
+// verdict is that of the limit that binds; Verdict.Limits has the others. Errors
+// are *limit.InputError for a bad request, which changes no counter,
+// context.Canceled, and ErrLeft. A deadline of ctx that passes is answered by the
+// rule's on_failure.
 func (n *Node) Check(ctx context.Context, req Request) (Verdict, error) {
 	mode := limit.Take
 	if req.Peek {
@@ -22,10 +24,11 @@ func (n *Node) Check(ctx context.Context, req Request) (Verdict, error) {
 	return n.charge(ctx, req, mode)
 }
 
-// Refund gives back req.Cost of what an earlier Check took, never above the
-// limit. It is sent once: if the owner cannot be asked, the refund is lost and
-// an error says so. What a fallback admitted was never charged at the owner: give
-// back only what a verdict of the owner took (see Verdict.Source).
+// Refund gives back req.Cost of what an earlier Check took, to each limit of the
+// request and never above it. It is sent once: if an owner cannot be asked, its
+// refund is lost and an error says so. What a fallback admitted was never charged
+// at the owner: give back only what a verdict of the owner took (see
+// Verdict.Source).
 func (n *Node) Refund(ctx context.Context, req Request) (Verdict, error) {
 	return n.charge(ctx, req, limit.Refund)
 }
@@ -37,66 +40,93 @@ func (n *Node) charge(ctx context.Context, req Request, mode limit.Mode) (Verdic
 	s := n.scratch.Get().(*scratch)
 	defer n.release(s)
 	s.req = req
-	w, err := n.match(&s.req, &s.matches)
-	if err != nil {
-		return Verdict{}, err
-	}
-	if v, settled := settled(&w); settled {
-		n.metrics.decided(&v)
-		return v, nil
-	}
-	s.call.Charge = limit.Charge{Counter: w.Counter, Rule: w.Rule, Cost: s.req.Units(), Mode: mode}
-	if err := n.router.Decide(ctx, &s.call, &s.verdict); err != nil {
+	if err := n.judge(ctx, s, mode); err != nil {
 		return Verdict{}, err
 	}
 	n.metrics.decided(&s.verdict)
 	return s.verdict, nil
 }
 
-// release keeps the room of the counter's name and lets go of what is the
+// release keeps the room of the counters' names and lets go of what is the
 // caller's.
 func (n *Node) release(s *scratch) {
-	s.req = Request{}
+	s.req, s.verdict = Request{}, Verdict{}
 	n.scratch.Put(s)
 }
 
-var errSeveralLimits = errors.New("several limits on one request")
-
-// match validates req and finds the limit that judges it; none is the zero
-// Winner.
-func (n *Node) match(req *Request, m *rules.Matches) (rules.Winner, error) {
-	if err := req.Validate(); err != nil {
-		return rules.Winner{}, err
+// judge answers s.req into s.verdict.
+func (n *Node) judge(ctx context.Context, s *scratch, mode limit.Mode) error {
+	if err := s.req.Validate(); err != nil {
+		return err
 	}
-	if err := n.Rules().Match(req, m); err != nil {
-		return rules.Winner{}, err
+	if err := n.Rules().Match(&s.req, &s.matches); err != nil {
+		return err
 	}
-	switch len(m.Winners) {
-	case 0:
-		return rules.Winner{}, nil
-	case 1:
-		return m.Winners[0], nil
+	switch winners := s.matches.Winners; {
+	case len(winners) == 0:
+		s.verdict = Verdict{Allowed: true}
+		return nil
+	case len(winners) == 1 && !winners[0].Rule.Shadow:
+		return n.judgeOne(ctx, s, &winners[0], mode)
 	}
-	return rules.Winner{}, errSeveralLimits
+	return n.judgeAll(ctx, s, mode)
 }
 
-// settled is the verdict of a match that leaves no counter to ask: no rule
-// applies, or the request lacks what the rule counts by.
-func settled(w *rules.Winner) (v Verdict, ok bool) {
-	switch {
-	case w.Rule == nil:
-		return Verdict{Allowed: true}, true
-	case w.Missing != "":
-		return Verdict{Rule: w.Rule, Reason: limit.MissingDimension, Limit: w.Rule.Capacity()}, true
+func (n *Node) judgeOne(ctx context.Context, s *scratch, w *rules.Winner, mode limit.Mode) error {
+	if w.Missing != "" {
+		s.verdict = lacking(w)
+		return nil
 	}
-	return Verdict{}, false
+	s.call.Charge = s.charge(w, mode)
+	return n.router.Decide(ctx, &s.call, &s.verdict)
 }
 
-// Location says where a request's counter lives and what is left of it.
+// judgeAll asks for several limits, or for one in shadow. If the request lacks what
+// one of them counts by, it is refused and nobody is asked.
+func (n *Node) judgeAll(ctx context.Context, s *scratch, mode limit.Mode) error {
+	winners := s.matches.Winners
+	limits := make([]Verdict, 0, len(winners))
+	s.calls = s.calls[:0]
+	for i := range winners {
+		if w := &winners[i]; w.Missing != "" {
+			limits = append(limits, lacking(w))
+		} else {
+			s.calls = append(s.calls, owner.Call{Charge: s.charge(w, mode)})
+		}
+	}
+	if len(limits) > 0 {
+		if s.verdict = limit.Combine(limits); !s.verdict.Allowed {
+			return nil
+		}
+	}
+	asked := limits[len(limits):len(winners)]
+	if err := n.router.DecideAll(ctx, s.calls, asked); err != nil {
+		return err
+	}
+	for i := range asked {
+		if asked[i].Rule != nil { // else another one is known to refuse, and this one was not asked
+			limits = append(limits, asked[i])
+		}
+	}
+	s.verdict = limit.Combine(limits)
+	return nil
+}
+
+func (s *scratch) charge(w *rules.Winner, mode limit.Mode) limit.Charge {
+	return limit.Charge{Counter: w.Counter, Rule: w.Rule, Cost: s.req.Units(), Mode: mode}
+}
+
+// lacking is the verdict of a limit whose counter the request does not name.
+func lacking(w *rules.Winner) Verdict {
+	return Verdict{Rule: w.Rule, Reason: limit.MissingDimension, Limit: w.Rule.Capacity()}
+}
+
+// Location says where a request's counter lives and what is left of it. Of several
+// limits it is the one that binds.
 type Location struct {
 	Partition int
 	Owner     membership.NodeID // empty while no node serves, and when there is no counter
-	Verdict   Verdict           // of a peek; Verdict.Rule is nil when no rule matches
+	Verdict   Verdict           // of a peek; Verdict.Rule is nil when no rule limits the request
 }
 
 // Locate finds the owner of req's counter and asks it what is left, without
@@ -105,19 +135,32 @@ func (n *Node) Locate(ctx context.Context, req Request) (Location, error) {
 	if n.gone.Load() {
 		return Location{}, ErrLeft
 	}
-	w, err := n.match(&req, new(rules.Matches))
-	if err != nil {
+	s := n.scratch.Get().(*scratch)
+	defer n.release(s)
+	s.req = req
+	if err := n.judge(ctx, s, limit.Peek); err != nil {
 		return Location{}, err
 	}
-	if v, settled := settled(&w); settled {
-		return Location{Verdict: v}, nil
+	at := Location{Verdict: s.verdict}
+	for _, w := range s.matches.Winners {
+		if w.Rule == at.Verdict.Rule && w.Missing == "" {
+			at.Partition, at.Owner, _ = n.router.Locate(w.Counter)
+		}
 	}
-	partition, id, _ := n.router.Locate(w.Counter)
-	at := Location{Partition: partition, Owner: id}
-	err = n.router.Decide(ctx, &owner.Call{Charge: limit.Charge{
-		Counter: w.Counter, Rule: w.Rule, Cost: req.Units(), Mode: limit.Peek,
-	}}, &at.Verdict)
-	return at, err
+	return at, nil
+}
+
+// ExplainJSON says of each rule that could apply to req whether it does, and why
+// not: the list that a check with "explain" shows. See rules.Consideration.
+func (n *Node) ExplainJSON(req Request) ([]byte, error) {
+	if err := req.Validate(); err != nil {
+		return nil, err
+	}
+	x, err := n.Rules().Explain(&req)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(x.Rules)
 }
 
 // LimitsJSON is the rules in force, as GET /v1/limits shows them.

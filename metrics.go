@@ -44,7 +44,7 @@ func newMetrics(n *Node) *metrics {
 	m := &metrics{
 		vec: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ringlimit_checks_total",
-			Help: "Checks by rule (tier/name), verdict (allowed, denied) and who decided: owner (this node), forwarded (the owner, one hop away), deny_cache, fallback; empty when the request lacked what the rule counts by.",
+			Help: "Checks by rule (tier/name), verdict (allowed, denied; shadow_denied by a rule in shadow, which refuses nothing) and who decided: owner (this node), forwarded (the owner, one hop away), deny_cache, fallback; empty when the request lacked what the rule counts by.",
 		}, []string{"rule", "verdict", "source"}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "ringlimit_check_duration_seconds",
@@ -98,7 +98,11 @@ func (m *metrics) prepare(set *rules.Set) {
 
 func (m *metrics) resolve(r *limit.Rule) *ruleChecks {
 	var c ruleChecks
-	for outcome, verdict := range [verdicts]string{denied: "denied", allowed: "allowed"} {
+	names := [verdicts]string{denied: "denied", allowed: "allowed"}
+	if r.Shadow { // who sums up what was denied must not count it
+		names[denied] = "shadow_denied"
+	}
+	for outcome, verdict := range names {
 		for source := limit.NoSource; source <= limit.SourceFallback; source++ {
 			c[outcome][source] = m.vec.WithLabelValues(r.Tier+"/"+r.Name, verdict, source.String())
 		}
@@ -160,12 +164,21 @@ func (m *metrics) unregister() {
 	m.registered = nil
 }
 
-// decided counts a verdict. A request that no rule matches is not limited, and
-// not counted.
+// decided counts a verdict of each of the request's limits. A request that no rule
+// matches is not limited, and not counted.
 func (m *metrics) decided(v *Verdict) {
-	if v.Rule == nil {
+	if limits := v.Limits(); limits != nil {
+		for i := range limits {
+			m.decidedBy(&limits[i])
+		}
 		return
 	}
+	if v.Rule != nil {
+		m.decidedBy(v)
+	}
+}
+
+func (m *metrics) decidedBy(v *Verdict) {
 	outcome := denied
 	if v.Allowed {
 		outcome = allowed

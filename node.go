@@ -63,12 +63,13 @@ type Node struct {
 	left       error
 }
 
-// scratch is what one check needs while it runs; pooled, so that a check on a
+// scratch is what one check needs while it runs; pooled, so that a check on one
 // counter of this node allocates nothing.
 type scratch struct {
 	req     Request
 	matches rules.Matches
 	call    owner.Call
+	calls   []owner.Call // when there are several
 	verdict Verdict
 }
 

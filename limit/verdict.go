@@ -3,7 +3,8 @@ package limit
 import "time"
 
 // Verdict is the answer to a check. Times are relative, because the node that
-// decided and the node that answers may have different clocks.
+// decided and the node that answers may have different clocks. For a request with
+// several limits it is that of the limit that binds: see Combine and Limits.
 type Verdict struct {
 	Allowed   bool
 	Reason    Reason // why waiting does not help; None when it does, or when allowed
@@ -15,6 +16,10 @@ type Verdict struct {
 	RetryAfter time.Duration // until the same request would pass; 0 when allowed and when no wait helps
 	Delay      time.Duration // how long an admitted leaky_bucket request has to wait for its turn
 	ResetAfter time.Duration // until the whole budget is back
+
+	// limits is behind a pointer because a Verdict is copied on hot paths, and
+	// compared.
+	limits *[]Verdict
 }
 
 // Reason says why a request is refused for good.

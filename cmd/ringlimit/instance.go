@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -24,9 +23,6 @@ type instance struct {
 	secret   []byte
 	identity *httpfront.Identity
 	rules    *rules.Set
-	file     *ruleFile        // where rules came from, if it is followed
-	hangup   <-chan os.Signal // each asks to apply the file; nil: none come
-	token    []byte           // what a change of rules needs; nil: nothing
 	log      *slog.Logger
 	// notice is how long /readyz says 503 before the doors close, so that a load
 	// balancer sees it and sends no more.
@@ -49,18 +45,16 @@ func newInstance(s *settings, from origins, log *slog.Logger) (*instance, error)
 	if err != nil {
 		return nil, err
 	}
-	token, err := readToken(s.adminTokenFile, log)
-	if err != nil {
-		return nil, from.place("admin-token-file", err)
-	}
-	i := &instance{settings: s, from: from, name: name, secret: secret, token: token, identity: identity, rules: new(rules.Set), log: log.With("node", name)}
+	i := &instance{settings: s, from: from, name: name, secret: secret, identity: identity, rules: new(rules.Set), log: log.With("node", name)}
 	if s.rules == "" {
 		return i, nil
 	}
-	if i.file, i.rules, err = from.openRules(s.rules, i.log); err != nil {
+	if i.rules, err = from.readRules(s.rules); err != nil {
 		return nil, err
 	}
-	warnOf(i.rules, i.log)
+	for _, warning := range i.rules.Warnings() {
+		i.log.Warn("a rule is probably not meant so", "problem", warning)
+	}
 	return i, nil
 }
 
@@ -69,7 +63,6 @@ type running struct {
 	*instance
 	doors    *doors
 	stand    *standIn
-	editor   *editor
 	registry *prometheus.Registry
 	health   grpcServer
 	servers  []server
@@ -104,17 +97,17 @@ func (i *instance) open() (*running, error) {
 		registry: newRegistry(),
 		health:   newGRPCServer(doors.grpc),
 	}
-	r.editor = &editor{standIn: r.stand, log: i.log}
 	api := httpfront.New(httpfront.Config{
-		Checker:  r.stand,
-		Limits:   inForce{r.stand, i.rules},
-		Ready:    r.stand.ready,
-		Identity: i.identity,
-		Logger:   i.log,
+		Checker:   r.stand,
+		Limits:    i.rules,
+		Explainer: r.stand,
+		Ready:     r.stand.ready,
+		Identity:  i.identity,
+		Logger:    i.log,
 	})
 	r.servers = []server{
 		newHTTPServer(doors.http, api, writeTimeout, i.log),
-		newHTTPServer(doors.admin, r.adminHandler(), profileTimeout, i.log),
+		newHTTPServer(doors.admin, adminHandler(r.stand, i.identity, r.registry), profileTimeout, i.log),
 		r.health,
 	}
 	return r, nil
@@ -127,10 +120,7 @@ func (r *running) live(ctx context.Context, up func(*ringlimit.Node, *doors)) er
 		r.stand.node.Store(node)
 		r.noteHealth()
 		up(node, r.doors)
-		var following sync.WaitGroup
-		following.Go(func() { r.followFile(ctx, r.editor) })
 		r.followHealth(ctx)
-		following.Wait()
 		return r.end(context.WithoutCancel(ctx), node)
 	}
 	r.closeDoors(context.WithoutCancel(ctx))

@@ -61,6 +61,15 @@ func (s *standIn) Refund(ctx context.Context, req limit.Request) (limit.Verdict,
 	return n.Refund(ctx, req)
 }
 
+// ExplainJSON is httpfront.Explainer's.
+func (s *standIn) ExplainJSON(req limit.Request) ([]byte, error) {
+	n, err := s.get()
+	if err != nil {
+		return nil, err
+	}
+	return n.ExplainJSON(req)
+}
+
 // inForce is the rules as the HTTP door shows them: the node's, and until there is
 // one those that it will begin with.
 type inForce struct {

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/ringlimit/ringlimit/front"
 	"github.com/ringlimit/ringlimit/limit"
 )
 
@@ -17,15 +16,18 @@ const (
 	// fill the frames to each peer, and to wait out a dead owner's deadlines
 	// together rather than one after the other.
 	maxAsking = 128
+	// maxExplained bounds the answer: an explanation names every rule of a tier,
+	// of which there may be a thousand.
+	maxExplained = 32
 )
 
 // item is one check of a batch and its answer. An item that is bad input has
 // its error from the start and is never asked.
 type item struct {
-	req     limit.Request
-	verdict limit.Verdict
-	err     error
-	next    int // the next item of the same key; 0: none
+	req  asked
+	err  error
+	next int // the next item of the same key; 0: none
+	reply
 }
 
 func (s *server) checks(w http.ResponseWriter, r *http.Request) {
@@ -83,6 +85,7 @@ func (s *server) readList(x *exchange) ([]item, error) {
 		return nil, syntaxError(err)
 	}
 	var items []item
+	explained := 0
 	for list.PeekKind() != ']' {
 		raw, err := list.ReadValue()
 		if err != nil {
@@ -94,6 +97,11 @@ func (s *server) readList(x *exchange) ([]item, error) {
 		x.item.reset(bytes.NewBuffer(raw))
 		req, err := x.item.check("check", checkFields)
 		req.IP = s.Identity.Network(req.IP)
+		if err == nil && req.explain {
+			if explained++; explained > maxExplained {
+				err = &limit.InputError{Field: "explain", Problem: fmt.Sprintf("is asked for more than %d times in one batch", maxExplained)}
+			}
+		}
 		items = append(items, item{req: req, err: err})
 	}
 	if _, err := list.ReadToken(); err != nil {
@@ -121,7 +129,7 @@ func (s *server) ask(r *http.Request, items []item) {
 func (s *server) askChain(r *http.Request, items []item, at int) {
 	for {
 		it := &items[at]
-		it.verdict, it.err = s.Checker.Check(r.Context(), it.req)
+		it.reply, it.err = s.answer(r.Context(), &it.req, s.Checker.Check)
 		if it.next == 0 {
 			return
 		}
@@ -159,7 +167,7 @@ func (s *server) appendAnswers(b []byte, items []item) []byte {
 			b = append(b, s.problem(err).JSON()...)
 			b = append(b, '}')
 		} else {
-			b = front.AppendVerdict(b, &items[i].verdict, now)
+			b = items[i].append(b, now)
 		}
 	}
 	return append(b, "]}"...)

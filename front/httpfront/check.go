@@ -3,6 +3,7 @@ package httpfront
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/ringlimit/ringlimit/front"
 	"github.com/ringlimit/ringlimit/limit"
@@ -10,7 +11,7 @@ import (
 
 const (
 	refundFields = fieldKey | fieldRoute | fieldCost | fieldTier | fieldIP | fieldAttributes
-	checkFields  = refundFields | fieldPeek
+	checkFields  = refundFields | fieldPeek | fieldExplain
 )
 
 // decision is Checker.Check or Checker.Refund.
@@ -38,21 +39,21 @@ func (s *server) decide(w http.ResponseWriter, r *http.Request, fields field, as
 	x := s.borrow()
 	defer s.giveBack(x)
 	req, err := s.readCheck(x, w, r, fields)
-	var v limit.Verdict
+	var a reply
 	if err == nil {
-		v, err = ask(r.Context(), req)
+		a, err = s.answer(r.Context(), &req, ask)
 	}
 	if err != nil {
 		s.problem(err).Write(w)
 		return
 	}
-	x.reply = front.AppendVerdict(x.reply[:0], &v, s.Now())
+	x.reply = a.append(x.reply[:0], s.Now())
 	writeJSON(w, http.StatusOK, x.reply)
 }
 
-func (s *server) readCheck(x *exchange, w http.ResponseWriter, r *http.Request, fields field) (limit.Request, error) {
+func (s *server) readCheck(x *exchange, w http.ResponseWriter, r *http.Request, fields field) (asked, error) {
 	if err := x.read(w, r, maxCheckBytes); err != nil {
-		return limit.Request{}, err
+		return asked{}, err
 	}
 	req, err := x.decoder.check("body", fields)
 	if err == nil {
@@ -60,4 +61,31 @@ func (s *server) readCheck(x *exchange, w http.ResponseWriter, r *http.Request, 
 	}
 	req.IP = s.Identity.Network(req.IP)
 	return req, err
+}
+
+// reply is the answer to one check.
+type reply struct {
+	verdict     limit.Verdict
+	explanation []byte // JSON; nil if nobody asked for it
+}
+
+// answer explains first: a check that cannot be explained is not charged.
+func (s *server) answer(ctx context.Context, req *asked, ask decision) (a reply, err error) {
+	if req.explain {
+		if a.explanation, err = s.Explainer.ExplainJSON(req.Request); err != nil {
+			return a, err
+		}
+	}
+	a.verdict, err = ask(ctx, req.Request)
+	return a, err
+}
+
+func (a *reply) append(b []byte, now time.Time) []byte {
+	b = front.AppendVerdict(b, &a.verdict, now)
+	if a.explanation == nil {
+		return b
+	}
+	b = append(b[:len(b)-1], `,"explain":`...)
+	b = append(b, a.explanation...)
+	return append(b, '}')
 }

@@ -44,6 +44,7 @@ const (
 	fieldIP
 	fieldAttributes
 	fieldPeek
+	fieldExplain
 )
 
 func fieldOf(name []byte) field {
@@ -62,6 +63,8 @@ func fieldOf(name []byte) field {
 		return fieldAttributes
 	case "peek":
 		return fieldPeek
+	case "explain":
+		return fieldExplain
 	}
 	return 0
 }
@@ -75,7 +78,7 @@ func expected(name string) (string, bool) {
 		return "a string", true
 	case fieldCost:
 		return wholeCost, true
-	case fieldPeek:
+	case fieldPeek, fieldExplain:
 		return "true or false", true
 	case fieldAttributes:
 		return "an object of strings", true
@@ -86,10 +89,16 @@ func expected(name string) (string, bool) {
 	return "", false
 }
 
+// asked is a check as a client states it.
+type asked struct {
+	limit.Request
+	explain bool // say which rules apply, too
+}
+
 // check reads an object with the given fields of a check; what it is called in
 // an error is up to the caller.
-func (d *decoder) check(what string, fields field) (limit.Request, error) {
-	var req limit.Request
+func (d *decoder) check(what string, fields field) (asked, error) {
+	var req asked
 	var seen field
 	err := d.object(what, func(name []byte) error {
 		f := fieldOf(name)
@@ -111,7 +120,7 @@ func (d *decoder) check(what string, fields field) (limit.Request, error) {
 func unknown(name []byte, fields field) error {
 	known := "key, route, cost, tier, ip, attributes"
 	if fields&fieldPeek != 0 {
-		known += ", peek"
+		known += ", peek, explain"
 	}
 	return &limit.InputError{Field: fmt.Sprintf("%.60s", name), Problem: "is not a field here; there are " + known}
 }
@@ -120,7 +129,7 @@ func twice(name string) error {
 	return &limit.InputError{Field: name, Problem: "is there twice; once would be right"}
 }
 
-func (d *decoder) value(f field, req *limit.Request) (err error) {
+func (d *decoder) value(f field, req *asked) (err error) {
 	switch f {
 	case fieldKey:
 		req.Key, err = d.string("key")
@@ -139,6 +148,8 @@ func (d *decoder) value(f field, req *limit.Request) (err error) {
 		req.Attributes, err = d.attributes()
 	case fieldPeek:
 		req.Peek, err = d.bool("peek")
+	case fieldExplain:
+		req.explain, err = d.bool("explain")
 	}
 	return err
 }

@@ -20,6 +20,7 @@ func FuzzCheck(f *testing.F) {
 		}
 	}
 	f.Add([]byte(`{"key":"\u0000\r\n","route":"POST /v1/charges","cost":2,"tier":"free","ip":"2001:DB8::1","attributes":{"plan":"x"},"peek":true}`))
+	f.Add([]byte(`{"key":"a","explain":true,"peek":false}`))
 	d := newDecoder()
 	f.Fuzz(func(t *testing.T, body []byte) {
 		d.reset(bytes.NewBuffer(body))
@@ -38,17 +39,17 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-func sameAsLibrary(t *testing.T, body []byte, got limit.Request) {
+func sameAsLibrary(t *testing.T, body []byte, got asked) {
 	var want struct {
 		Key, Route, Tier, IP string
 		Cost                 int64
 		Attributes           map[string]string
-		Peek                 bool
+		Peek, Explain        bool
 	}
 	if err := json.Unmarshal(body, &want); err != nil {
 		t.Fatalf("%q: %v", body, err)
 	}
-	if got.Key != want.Key || got.Route != want.Route || got.Tier != want.Tier || got.Cost != want.Cost || got.Peek != want.Peek {
+	if got.Key != want.Key || got.Route != want.Route || got.Tier != want.Tier || got.Cost != want.Cost || got.Peek != want.Peek || got.explain != want.Explain {
 		t.Fatalf("%q: %+v, want %+v", body, got, want)
 	}
 	if len(got.Attributes) != len(want.Attributes) || got.IP.IsValid() != (want.IP != "") {
@@ -62,6 +63,7 @@ func FuzzChecks(f *testing.F) {
 	f.Add(`{"checks":[{"key":"a"},{"key":"a","cost":2},{"kee":1},7]}`)
 	f.Add(`{"checks":[{"key":"a"},{"key":NaN}]}`)
 	f.Add(`{"checks":[],"checks":[]} `)
+	f.Add(`{"checks":[{"key":"a","explain":true},{"key":"b","explain":false},{"key":"c","explain":1}]}`)
 	c := limited(f, 1<<40)
 	h := New(config(c))
 	f.Fuzz(func(t *testing.T, body string) {

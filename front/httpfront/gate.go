@@ -16,7 +16,7 @@ import (
 // /v1/authorize and the middleware.
 type gate struct{ Config }
 
-// Middleware limits what next serves. It needs no Limits and no Ready.
+// Middleware limits what next serves. It needs no Limits, no Explainer and no Ready.
 //
 // An admitted request gets the limit's headers and goes on with the
 // ResponseWriter as it is, so that next can flush and hijack; one that a
@@ -132,8 +132,16 @@ func await(w http.ResponseWriter, r *http.Request, v *limit.Verdict) error {
 	if err := wait(r.Context(), v.Delay); err != nil {
 		return err
 	}
-	v.ResetAfter = max(v.ResetAfter-v.Delay, 0)
+	later(v, v.Delay)
 	return nil
+}
+
+// later lets time pass for a verdict.
+func later(v *limit.Verdict, d time.Duration) {
+	v.ResetAfter = max(v.ResetAfter-d, 0)
+	for i := range v.Limits() {
+		later(&v.Limits()[i], d)
+	}
 }
 
 // extend keeps our wait from using up the time that the server allows for an

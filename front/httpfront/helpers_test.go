@@ -2,6 +2,7 @@ package httpfront
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -85,6 +86,16 @@ func (c *counters) TierJSON(tier string) ([]byte, bool) {
 	return []byte(`{"rules":["` + tier + `"]}`), ok
 }
 
+// ExplainJSON names the key and whether it was asked for before.
+func (c *counters) ExplainJSON(req limit.Request) ([]byte, error) {
+	if err := req.Validate(); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return fmt.Appendf(nil, `["%s after %d checks"]`, req.Key, len(c.asked)), nil
+}
+
 func newRule(t testing.TB, name string, spec limit.Spec) *limit.Rule {
 	t.Helper()
 	r, err := limit.NewRule(spec)
@@ -114,7 +125,7 @@ func identity(t testing.TB, c IdentityConfig) *Identity {
 }
 
 func config(c *counters) Config {
-	return Config{Checker: c, Limits: c, Now: c.now, Rand: func() float64 { return 0 }}
+	return Config{Checker: c, Limits: c, Explainer: c, Now: c.now, Rand: func() float64 { return 0 }}
 }
 
 func post(h http.Handler, path, body string) *httptest.ResponseRecorder {

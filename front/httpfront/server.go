@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ringlimit/ringlimit/front"
+	"github.com/ringlimit/ringlimit/limit"
 )
 
 // Limits tells which rules are in force, as JSON.
@@ -21,15 +22,22 @@ type Limits interface {
 	TierJSON(tier string) ([]byte, bool) // false: no such tier
 }
 
-// Config is what the door needs. Checker and Limits are required.
+// Explainer says which rules there are for a request, and which of them apply, as
+// JSON. It has the errors of a front.Checker.
+type Explainer interface {
+	ExplainJSON(req limit.Request) ([]byte, error)
+}
+
+// Config is what the door needs. Checker, Limits and Explainer are required.
 type Config struct {
-	Checker  front.Checker
-	Limits   Limits
-	Ready    func() error     // why the node must not be sent requests; nil: it always may
-	Identity *Identity        // nil: that of the zero IdentityConfig
-	Now      func() time.Time // nil: time.Now
-	Rand     func() float64   // in [0, 1), spreads Retry-After; nil: math/rand
-	Logger   *slog.Logger     // what a client is not told; nil: nowhere
+	Checker   front.Checker
+	Limits    Limits
+	Explainer Explainer
+	Ready     func() error     // why the node must not be sent requests; nil: it always may
+	Identity  *Identity        // nil: that of the zero IdentityConfig
+	Now       func() time.Time // nil: time.Now
+	Rand      func() float64   // in [0, 1), spreads Retry-After; nil: math/rand
+	Logger    *slog.Logger     // what a client is not told; nil: nowhere
 }
 
 func (c Config) withDefaults() Config {
