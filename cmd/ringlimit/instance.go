@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,6 +24,9 @@ type instance struct {
 	secret   []byte
 	identity *httpfront.Identity
 	rules    *rules.Set
+	file     *ruleFile        // where rules came from, if it is followed
+	hangup   <-chan os.Signal // each asks to apply the file; nil: none come
+	token    []byte           // what a change of rules needs; nil: nothing
 	log      *slog.Logger
 	// notice is how long /readyz says 503 before the doors close, so that a load
 	// balancer sees it and sends no more.
@@ -45,16 +49,18 @@ func newInstance(s *settings, from origins, log *slog.Logger) (*instance, error)
 	if err != nil {
 		return nil, err
 	}
-	i := &instance{settings: s, from: from, name: name, secret: secret, identity: identity, rules: new(rules.Set), log: log.With("node", name)}
+	token, err := readToken(s.adminTokenFile, log)
+	if err != nil {
+		return nil, from.place("admin-token-file", err)
+	}
+	i := &instance{settings: s, from: from, name: name, secret: secret, token: token, identity: identity, rules: new(rules.Set), log: log.With("node", name)}
 	if s.rules == "" {
 		return i, nil
 	}
-	if i.rules, err = from.readRules(s.rules); err != nil {
+	if i.file, i.rules, err = from.openRules(s.rules, i.log); err != nil {
 		return nil, err
 	}
-	for _, warning := range i.rules.Warnings() {
-		i.log.Warn("a rule is probably not meant so", "problem", warning)
-	}
+	warnOf(i.rules, i.log)
 	return i, nil
 }
 
@@ -63,6 +69,7 @@ type running struct {
 	*instance
 	doors    *doors
 	stand    *standIn
+	editor   *editor
 	registry *prometheus.Registry
 	health   grpcServer
 	servers  []server
@@ -97,9 +104,10 @@ func (i *instance) open() (*running, error) {
 		registry: newRegistry(),
 		health:   newGRPCServer(doors.grpc),
 	}
+	r.editor = &editor{standIn: r.stand, log: i.log}
 	api := httpfront.New(httpfront.Config{
 		Checker:   r.stand,
-		Limits:    i.rules,
+		Limits:    inForce{r.stand, i.rules},
 		Explainer: r.stand,
 		Ready:     r.stand.ready,
 		Identity:  i.identity,
@@ -107,7 +115,7 @@ func (i *instance) open() (*running, error) {
 	})
 	r.servers = []server{
 		newHTTPServer(doors.http, api, writeTimeout, i.log),
-		newHTTPServer(doors.admin, adminHandler(r.stand, i.identity, r.registry), profileTimeout, i.log),
+		newHTTPServer(doors.admin, r.adminHandler(), profileTimeout, i.log),
 		r.health,
 	}
 	return r, nil
@@ -120,7 +128,10 @@ func (r *running) live(ctx context.Context, up func(*ringlimit.Node, *doors)) er
 		r.stand.node.Store(node)
 		r.noteHealth()
 		up(node, r.doors)
+		var following sync.WaitGroup
+		following.Go(func() { r.followFile(ctx, r.editor) })
 		r.followHealth(ctx)
+		following.Wait()
 		return r.end(context.WithoutCancel(ctx), node)
 	}
 	r.closeDoors(context.WithoutCancel(ctx))
