@@ -25,6 +25,8 @@ func drawRecord(t *rapid.T) record {
 		cost: rapid.Int64Range(1, limit.MaxCost).Draw(t, "cost"),
 		name: rapid.SliceOfN(rapid.Byte(), 1, 300).Draw(t, "name"),
 	}
+	r.joined, r.shadow = rapid.Bool().Draw(t, "joined"), rapid.Bool().Draw(t, "shadow")
+	r.age = time.Duration(max(0, rapid.Int64().Draw(t, "age")))
 	if rapid.Bool().Draw(t, "with body") {
 		r.body = rapid.SliceOfN(rapid.Byte(), 0, maxBody).Draw(t, "body")
 	}
