@@ -14,8 +14,9 @@ import (
 // whose tier does not exist, and a tier that is deleted while clients have it.
 func (s *Set) With(changes map[EntityName][]byte) (*Set, error) {
 	next, problems := s.apply(changes)
-	problems = append(problems, next.checkTiers(s, changes)...)
-	problems = append(problems, next.checkSize()...)
+	if len(problems) == 0 { // a tier that could not be read is missing for that reason
+		problems = slices.Concat(next.checkTiers(s, changes), next.checkSize())
+	}
 	if len(problems) > 0 {
 		return nil, newError(problems)
 	}

@@ -221,3 +221,64 @@ func TestMatchDoesNotAllocate(t *testing.T) {
 		}
 	}
 }
+
+// TestShadow: a rule in shadow applies beside the enforced rule that it would
+// replace, and lifts no limit.
+func TestShadow(t *testing.T) {
+	s := parse(t, `
+tiers:
+  default:
+    - {name: all, algorithm: token_bucket, limit: 10, window: 60s}
+  free:
+    - {name: trial, algorithm: token_bucket, limit: 5, window: 60s, shadow: true}
+`)
+	w := matchAll(t, s, limit.Request{Tier: "free"})
+	if got := ruleNames(w); got != "free/trial default/all" || !w[0].Rule.Shadow || w[1].Rule.Shadow {
+		t.Errorf("limits are %q", got)
+	}
+}
+
+// TestG47Compose: rules that are equal in level, priority and pattern all apply,
+// and so do the winners of other dimensions.
+func TestG47Compose(t *testing.T) {
+	s := parse(t, `
+tiers:
+  default:
+    - {name: address, by: [ip], algorithm: token_bucket, limit: 10, window: 60s}
+  free:
+    - {name: second, route_pattern: /a, algorithm: token_bucket, limit: 5, window: 1s}
+    - {name: plain, algorithm: token_bucket, limit: 5, window: 1s}
+    - {name: hour, route_pattern: /a, algorithm: token_bucket, limit: 1000, window: 1h}
+clients:
+  vip: {tier: free, rules: [{name: free, route_pattern: /a, unlimited: true}]}
+`)
+	ip := netip.MustParseAddr("192.0.2.1")
+	for _, tt := range []struct {
+		req  limit.Request
+		want string
+	}{
+		{limit.Request{Tier: "free", Route: "GET /a", IP: ip}, "free/second free/hour default/address"},
+		{limit.Request{Tier: "free", Route: "GET /b"}, "free/plain"},
+		{limit.Request{Key: "vip", Route: "GET /a", IP: ip}, "default/address"},
+		{limit.Request{Key: "vip", Route: "GET /b"}, "free/plain"},
+	} {
+		if got := ruleNames(matchAll(t, s, tt.req)); got != tt.want {
+			t.Errorf("%+v has the limits %q, want %q", tt.req, got, tt.want)
+		}
+	}
+}
+
+func TestIdleRulesAreWarnedOf(t *testing.T) {
+	s := parse(t, `
+tiers:
+  default:
+    - {name: low, algorithm: token_bucket, limit: 10, window: 60s}
+    - {name: high, priority: 1, algorithm: token_bucket, limit: 10, window: 60s}
+    - {name: lift, by: [ip], unlimited: true}
+    - {name: count, by: [ip], algorithm: token_bucket, limit: 10, window: 60s}
+`)
+	w := s.Warnings()
+	if len(w) != 2 || !strings.Contains(w[0], `tiers.default[0]: never applies: "high" has`) || !strings.Contains(w[1], `tiers.default[2]: lifts no limit: "count" has`) {
+		t.Errorf("warnings are %q", w)
+	}
+}

@@ -59,7 +59,7 @@ func (e *Error) Error() string {
 // the rules, but are read by people from top to bottom.
 func newError(problems []Problem) *Error {
 	slices.SortStableFunc(problems, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 	listed := min(len(problems), maxProblems)
 	return &Error{Problems: problems[:listed], More: len(problems) - listed}
