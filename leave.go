@@ -45,6 +45,9 @@ func (n *Node) Leave(ctx context.Context) error {
 // close ends what was started, in the reverse order, as far as Start came.
 func (n *Node) close(ctx context.Context) {
 	n.gone.Store(true)
+	if n.router != nil {
+		n.router.Close() // the refunds of the last checks
+	}
 	if n.stop != nil {
 		n.server.Stop(ctx)
 	}

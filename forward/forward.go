@@ -6,6 +6,7 @@
 //	not ours   the deny cache, then the owner, one hop away
 //	elsewhere  while a counter changes hands: a hint is followed, then the search begins anew
 //	otherwise  the rule's on_failure: this node's share of the limit, allow, deny
+//	several    all or none: in one step at each owner, with refunds between them
 //
 // A check is sent at most once to a node that may have counted it. It is sent
 // again only after an answer that says that it was not: "not mine", or no process

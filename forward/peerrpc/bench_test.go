@@ -17,10 +17,12 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/ringlimit/ringlimit/forward"
 	"github.com/ringlimit/ringlimit/forward/peerrpc/peerpb"
 	"github.com/ringlimit/ringlimit/limit"
 	"github.com/ringlimit/ringlimit/membership"
 	"github.com/ringlimit/ringlimit/owner"
+	"github.com/ringlimit/ringlimit/ring"
 )
 
 // All contenders carry the same records to the same judge on a real table, over
@@ -321,4 +323,74 @@ func (a *acknowledged) acknowledge() {
 			ack.late.Answer(ack.frame, i, r)
 		}
 	}
+}
+
+// BenchmarkGroup is a request with two limits, as one caller sees it, beside one
+// with one limit: one-owner-x when both limits are of one other node, two-owners-x
+// when they are of two others.
+func BenchmarkGroup(b *testing.B) {
+	rule := tokens(b, 1e9)
+	var peers []forward.Peer
+	for _, id := range []membership.NodeID{"owner", "another"} {
+		l := loopback(b)
+		serve(b, serverConfig(id, holding(ringParams.Partitions)), l)
+		peers = append(peers, newPool(b, nil).Peer(membership.Member{ID: id, Peer: l.Addr().String()}))
+	}
+	r, names := benchRouter(b, peers)
+	decide := func(names ...[]byte) asker {
+		calls, verdicts := make([]owner.Call, len(names)), make([]limit.Verdict, len(names))
+		return func([]byte) error {
+			for i := range names {
+				calls[i].Charge = limit.Charge{Counter: names[i], Rule: rule, Cost: 1}
+			}
+			return r.DecideAll(context.Background(), calls, verdicts)
+		}
+	}
+	var one, both, two run
+	const turns = 20
+	for range turns {
+		one.add(measure(b, 1, b.N/turns+1, decide(names[0])))
+		both.add(measure(b, 1, b.N/turns+1, decide(names[0], names[1])))
+		two.add(measure(b, 1, b.N/turns+1, decide(names[0], names[2])))
+	}
+	b.ReportMetric(one.p50(), "one-p50-ns")
+	b.ReportMetric(both.p50()/one.p50(), "one-owner-x")
+	b.ReportMetric(two.p50()/one.p50(), "two-owners-x")
+}
+
+var ringParams = ring.Params{Partitions: testPartitions, VirtualNodes: 20, Load: 1.25}
+
+// deaf hears nothing.
+type deaf struct{}
+
+func (deaf) ForwardFailed(string)    {}
+func (deaf) FallbackActive(bool)     {}
+func (deaf) Forwarded(time.Duration) {}
+func (deaf) RingMismatch()           {}
+
+// benchRouter asks these peers, who own everything. Of the counters the first two
+// are the first one's and the last is the other's.
+func benchRouter(b *testing.B, peers []forward.Peer) (r *forward.Router, names [][]byte) {
+	r = forward.NewRouter(forward.Config{
+		Self: "asker", Local: tableLocal{holding(testPartitions)}, Fallback: holding(1), Seed: 1,
+		Now: wall, Deadline: 5 * time.Second, Observer: deaf{}, Logger: silent(),
+	})
+	b.Cleanup(r.Close)
+	rg, err := ring.New(ringParams, []membership.NodeID{"another", "owner"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.Publish(rg, "asker", func(id membership.NodeID) forward.Peer {
+		return peers[map[membership.NodeID]int{"owner": 0, "another": 1}[id]]
+	})
+	for _, want := range []membership.NodeID{"owner", "owner", "another"} {
+		for i := len(names) * 1000; ; i++ {
+			name := fmt.Appendf(nil, "counter-%d", i)
+			if _, id, _ := r.Locate(name); id == want {
+				names = append(names, name)
+				break
+			}
+		}
+	}
+	return r, names
 }

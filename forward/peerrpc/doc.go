@@ -11,6 +11,12 @@
 //	5  batcher.answer   the asker's reader hands the answers to those who wait
 //	6  waiters.await    the caller wakes, or has left (waiter.go)
 //
+// Checks that are joined, the limits of one request, travel side by side in one
+// frame. The judge has them decided all or none, and answers all of them with an
+// error if one is not to be judged (group.go). Owners of version 2 do not know that:
+// they are not sent such checks, nor the age of a refund, and whoever asks is told
+// to ask for each by itself.
+//
 // An answer that has to wait, for a counter that is changing hands or for a copy,
 // holds up no other. In 4 it becomes "later", with which its frame counts as
 // answered; promises.Answer takes the answer itself when it is there, a goroutine
