@@ -26,6 +26,12 @@
 //	                      gained; those lost it decides for until their owner takes them
 //	5  forward.Router     one atomic store publishes the ring
 //
+// The life of one change of rules:
+//
+//	1  Node.PutLimits     rules/live.Store: parsed, compiled, kept in a file, in force here
+//	2  membership/gossip  this node's member record has another digest
+//	3  puller             who sees that asks for what it lacks (forward/peerrpc), and merges it
+//
 // The partition's phase in owner.Table is the truth; the ring is advice.
 // So views may differ between nodes for a while without a node deciding for a
 // counter that it does not hold. owner/DESIGN.md argues it.

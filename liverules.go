@@ -130,27 +130,27 @@ func (n *Node) seed() {
 	if !seeded && n.store.Differs(n.cfg.Rules) {
 		n.cfg.Logger.Warn("the configured rules differ from those that the cluster has, and were not applied; to apply a rule file send this node a SIGHUP, or use ringlimit rules put")
 	}
-	n.useRules()
+	n.prepareRules()
 }
 
-// followRules takes note of changed rules, and tells the others, until ctx ends.
+// followRules tells the others of changed rules, first of all, for they wait. It
+// runs until ctx ends; nobody else tells them, so that the latest is told last.
 func (n *Node) followRules(ctx context.Context) {
 	for {
 		select {
 		case <-n.store.Changed():
-			n.useRules()
+			if err := n.gossip.AnnounceRules(n.RulesSummary()); err != nil {
+				n.cfg.Logger.Debug("the others were not told of changed rules", "error", err)
+			}
+			n.prepareRules()
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// useRules prepares for the rules in force. Others hear of them: first of all, for
-// they wait.
-func (n *Node) useRules() {
-	if err := n.gossip.AnnounceRules(n.RulesSummary()); err != nil {
-		n.cfg.Logger.Debug("the others were not told of changed rules", "error", err)
-	}
+// prepareRules does beforehand what checks would have to do under new rules.
+func (n *Node) prepareRules() {
 	set, learnt := n.Rules(), 0
 	n.metrics.prepare(set)
 	for r := range set.Rules() {

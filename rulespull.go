@@ -3,6 +3,7 @@ package ringlimit
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -98,23 +99,28 @@ func (p *puller) run(ctx context.Context, members func() []membership.Member) {
 
 // look asks whoever is to be asked now.
 func (p *puller) look(ctx context.Context, members []membership.Member) {
-	differ, untried := 0, 0
-	present := map[membership.NodeID]bool{}
-	now := time.Now()
-	for _, m := range members {
-		present[m.ID] = true
-		if m.ID == p.self || p.includes(m) {
-			continue
-		}
-		differ++
-		s := p.source(m.ID)
-		if !s.tried {
+	differ, untried := p.differing(members), 0
+	for _, m := range differ {
+		if s := p.source(m.ID); !s.tried && p.busy == pullsAtOnce {
 			untried++
-		}
-		if !s.busy && p.busy < pullsAtOnce && !now.Before(s.retry) {
+		} else if !s.busy && p.busy < pullsAtOnce && !time.Now().Before(s.retry) {
 			s.busy, s.tried = true, true
 			p.busy++
 			p.work.Go(func() { p.pull(ctx, m) })
+		}
+	}
+	p.noteEven(len(members) > 1, len(differ), untried)
+}
+
+// differing lists the members that may have what this node lacks, and forgets
+// those that are gone. Who failed last comes last: those that hang must not take
+// all turns.
+func (p *puller) differing(members []membership.Member) (differ []membership.Member) {
+	present := map[membership.NodeID]bool{}
+	for _, m := range members {
+		present[m.ID] = true
+		if m.ID != p.self && !p.includes(m) {
+			differ = append(differ, m)
 		}
 	}
 	for id, s := range p.peers {
@@ -122,7 +128,8 @@ func (p *puller) look(ctx context.Context, members []membership.Member) {
 			delete(p.peers, id)
 		}
 	}
-	p.noteEven(len(members) > 1, differ, untried)
+	slices.SortStableFunc(differ, func(a, b membership.Member) int { return p.source(a.ID).retry.Compare(p.source(b.ID).retry) })
+	return differ
 }
 
 // includes says whether the member has no rules that this node is known to lack.
