@@ -1,0 +1,5 @@
+//go:build !race
+
+package ringlimit
+
+const raceDetector = false
