@@ -7,22 +7,47 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/spf13/pflag"
 )
 
 // Bounds on an answer: a node that does not come back, or that is none.
 const (
 	askTimeout = 10 * time.Second
-	maxAnswer  = 16 << 20
+	maxAnswer  = 256 << 20 // of the rules of all clients, which may be a hundred thousand
 )
 
 // client asks one HTTP address of a node.
 type client struct {
-	base string // scheme://host:port
-	http *http.Client
+	base  string // scheme://host:port
+	token string // of the admin API; empty: none
+	http  *http.Client
+}
+
+// adminFlags say which admin address a command asks, and as whom.
+type adminFlags struct{ address, tokenFile string }
+
+func (a *adminFlags) bind(f *pflag.FlagSet) {
+	f.StringVar(&a.address, "admin", defaultAdmin, "admin address of a node")
+	f.StringVar(&a.tokenFile, "admin-token-file", "", "file with the token of that admin address")
+}
+
+func (a *adminFlags) client() (*client, error) {
+	token, err := readToken(a.tokenFile, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, fmt.Errorf("--admin-token-file: %w", err)
+	}
+	c, err := newClient("admin", a.address)
+	if err != nil {
+		return nil, err
+	}
+	c.token = string(token)
+	return c, nil
 }
 
 // newClient reads an address as a URL or as host:port; name is the flag's.
@@ -39,7 +64,8 @@ func newClient(name, address string) (*client, error) {
 
 // get returns the body of a 200 answer to GET.
 func (c *client) get(ctx context.Context, path string) ([]byte, error) {
-	return c.do(ctx, http.MethodGet, path, nil)
+	a, err := c.do(ctx, call{method: http.MethodGet, path: path})
+	return a.body, err
 }
 
 // post sends v as JSON and returns the body of a 200 answer.
@@ -48,31 +74,60 @@ func (c *client) post(ctx context.Context, path string, v any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.do(ctx, http.MethodPost, path, body)
+	a, err := c.do(ctx, call{method: http.MethodPost, path: path, body: body})
+	return a.body, err
 }
 
-func (c *client) do(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+// call is what a client asks.
+type call struct {
+	method, path string
+	body         []byte // JSON; nil: none
+	ifMatch      string // empty: none
+}
+
+// answer is what a node says, if it is no refusal.
+type answer struct {
+	status int
+	body   []byte
+	etag   string // without quotes; empty: none
+}
+
+func (c *client) do(ctx context.Context, ask call) (answer, error) {
 	defer c.http.CloseIdleConnections() // a command asks once
-	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, ask.method, c.base+ask.path, bytes.NewReader(ask.body))
 	if err != nil {
-		return nil, err
+		return answer{}, err
 	}
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
+	for name, value := range ask.headers(c.token) {
+		req.Header.Set(name, value)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, c.unreachable(err)
+		return answer{}, c.unreachable(err)
 	}
 	defer resp.Body.Close()
-	answer, err := readAll(resp.Body, c.base+path, maxAnswer)
+	body, err := readAll(resp.Body, c.base+ask.path, maxAnswer)
 	switch {
 	case err != nil:
-		return nil, err
-	case resp.StatusCode != http.StatusOK:
-		return nil, refusal(c.base, resp, answer)
+		return answer{}, err
+	case resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated:
+		return answer{}, refusal(c.base, resp, body)
 	}
-	return answer, nil
+	return answer{resp.StatusCode, body, strings.Trim(resp.Header.Get("ETag"), `"`)}, nil
+}
+
+func (ask *call) headers(token string) map[string]string {
+	h := map[string]string{}
+	if ask.body != nil {
+		h["Content-Type"] = "application/json"
+	}
+	if ask.ifMatch != "" {
+		h["If-Match"] = ask.ifMatch
+	}
+	if token != "" {
+		h["Authorization"] = "Bearer " + token
+	}
+	return h
 }
 
 func (c *client) unreachable(err error) error {
@@ -83,13 +138,42 @@ func (c *client) unreachable(err error) error {
 	return fmt.Errorf("cannot ask %s: %w", c.base, err)
 }
 
-// refusal is what a node says of a request that it cannot answer.
-func refusal(base string, resp *http.Response, body []byte) error {
-	var problem struct{ Detail string }
-	if json.Unmarshal(body, &problem) == nil && problem.Detail != "" {
-		return errors.New(problem.Detail)
+// refusedError is what a node says of a request that it cannot answer.
+type refusedError struct {
+	Status int
+	Detail string
+	Errors []struct { // all that is wrong with a body
+		Field, Detail string
+		Line, Column  int
 	}
-	return fmt.Errorf("%s answers %s; is it a ringlimit node?", base, resp.Status)
+	Clients []string // that are in the way
+}
+
+func (e *refusedError) Error() string {
+	if len(e.Errors) > 0 {
+		return strings.Join(e.lines("line "), "\n")
+	}
+	return e.Detail
+}
+
+// lines are the errors in the body, each with its place after where.
+func (e *refusedError) lines(where string) (all []string) {
+	for _, p := range e.Errors {
+		all = append(all, fmt.Sprintf("%s%d:%d: %s", where, p.Line, p.Column, fieldLine(p.Field, p.Detail)))
+	}
+	return all
+}
+
+func refusal(base string, resp *http.Response, body []byte) error {
+	problem := &refusedError{}
+	switch {
+	case json.Unmarshal(body, problem) != nil || problem.Detail == "":
+		return fmt.Errorf("%s answers %s; is it a ringlimit node?", base, resp.Status)
+	case resp.StatusCode == http.StatusUnauthorized:
+		return fmt.Errorf("%s needs a token, and the right one: give its file with --admin-token-file", base)
+	}
+	problem.Status = resp.StatusCode
+	return problem
 }
 
 // decode reads an answer of a node. Fields that a newer node adds are passed over.

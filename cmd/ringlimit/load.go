@@ -97,6 +97,8 @@ func kindOf(flagType string) string {
 		return "true or false"
 	case "int", "int64":
 		return "a whole number"
+	case "stringToString":
+		return "a list of name=value; write it like region=eu"
 	case "stringSlice":
 		return "a list; write it like 10.0.0.1:7703,10.0.0.2:7703"
 	}

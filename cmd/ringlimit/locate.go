@@ -17,7 +17,8 @@ type location struct {
 }
 
 func (c *command) locate() *cobra.Command {
-	var address, route, tier, ip string
+	var admin adminFlags
+	var route, tier, ip string
 	cmd := &cobra.Command{
 		Use:   "locate KEY",
 		Short: "Say which node counts KEY, and what is left of it",
@@ -27,7 +28,7 @@ func (c *command) locate() *cobra.Command {
 			if err := validText(map[string]string{"KEY": key, "--route": route, "--tier": tier, "--ip": ip}); err != nil {
 				return err
 			}
-			node, err := newClient("admin", address)
+			node, err := admin.client()
 			if err != nil {
 				return err
 			}
@@ -40,7 +41,7 @@ func (c *command) locate() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&address, "admin", defaultAdmin, "admin address of a node")
+	admin.bind(f)
 	f.StringVar(&route, "route", "", `what is called, such as "POST /v1/charges"`)
 	f.StringVar(&tier, "tier", "", "the key's tier (default: the tier named default)")
 	f.StringVar(&ip, "ip", "", "the client's address")

@@ -21,7 +21,7 @@ type memberList struct {
 }
 
 func (c *command) members() *cobra.Command {
-	var address string
+	var admin adminFlags
 	cmd := &cobra.Command{
 		Use:   "members",
 		Short: "List the cluster's members as one node sees them",
@@ -33,7 +33,7 @@ is to give away, "without a copy" those that would be lost with it. The admin
 API's /v1/ring has each partition.`,
 		Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			node, err := newClient("admin", address)
+			node, err := admin.client()
 			if err != nil {
 				return err
 			}
@@ -49,7 +49,7 @@ API's /v1/ring has each partition.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&address, "admin", defaultAdmin, "admin address of a node")
+	admin.bind(cmd.Flags())
 	return cmd
 }
 

@@ -10,16 +10,19 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The exit codes. exitDenied is left to verdicts, so that a script can tell a
-// denial from a failure.
+// The exit codes. exitNo is left to answers, so that a script can tell a denial or
+// a difference from a failure.
 const (
-	exitOK     = 0
-	exitDenied = 1
-	exitError  = 2
+	exitOK    = 0
+	exitNo    = 1
+	exitError = 2
 )
 
-// errDenied ends a command whose verdict, already printed, was a denial.
-var errDenied = errors.New("denied")
+// What ends a command whose answer, already printed, was no.
+var (
+	errDenied  = errors.New("denied")
+	errDiffers = errors.New("differs")
+)
 
 // lookup finds an environment variable: os.LookupEnv, or a test's.
 type lookup func(name string) (string, bool)
@@ -45,8 +48,8 @@ func run(ctx context.Context, args []string, env lookup, stdout, stderr io.Write
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, errDenied):
-		return exitDenied
+	case errors.Is(err, errDenied), errors.Is(err, errDiffers):
+		return exitNo
 	}
 	c.fail(err, args)
 	return exitError
@@ -58,7 +61,7 @@ func (c *command) root() *cobra.Command {
 		Short: "A rate limiter that needs no shared store",
 		Long: `ringlimit runs and asks a cluster of rate-limiting nodes.
 
-Exit codes: 0 done or allowed, 1 denied, 2 an error.`,
+Exit codes: 0 done or allowed, 1 denied or different, 2 an error.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          subcommand,

@@ -12,11 +12,11 @@ import (
 func (c *command) rules() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rules",
-		Short: "Work with rule files",
+		Short: "Read, change and explain rules",
 		Args:  subcommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(c.validateRules())
+	cmd.AddCommand(c.getRules(), c.putRules(), c.diffRules(), c.validateRules(), c.explainRules())
 	return cmd
 }
 
@@ -45,15 +45,17 @@ Exit codes: 0 the file is good, warnings aside, 2 it is not.`,
 			for range set.Rules() {
 				v.Rules++
 			}
+			if c.out.format == text {
+				for _, warning := range v.Warnings {
+					fmt.Fprintln(c.stderr, "warning:", warning)
+				}
+			}
 			return c.out.print(v, v.text)
 		},
 	}
 }
 
 func (v validation) text(w io.Writer) {
-	for _, warning := range v.Warnings {
-		fmt.Fprintln(w, "warning:", warning)
-	}
 	fmt.Fprintf(w, "%s: %s, valid\n", v.File, count(v.Rules, "rule"))
 }
 

@@ -108,10 +108,10 @@ func find(ts *testscript.TestScript, name string) *background {
 	return p
 }
 
-// signalProcess is `signal NAME TERM|INT|KILL|STOP|CONT`.
+// signalProcess is `signal NAME TERM|INT|KILL|STOP|CONT|HUP`.
 func signalProcess(ts *testscript.TestScript, _ bool, args []string) {
 	signals := map[string]syscall.Signal{
-		"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT,
+		"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT, "HUP": syscall.SIGHUP,
 	}
 	ts.Check(find(ts, args[0]).cmd.Process.Signal(signals[args[1]]))
 }
