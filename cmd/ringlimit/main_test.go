@@ -51,6 +51,7 @@ func TestScripts(t *testing.T) {
 			"start":      start,
 			"signal":     signalProcess,
 			"finish":     finish,
+			"logged":     logged,
 			"http":       httpCall,
 		},
 	})

@@ -66,7 +66,8 @@ func TestChangedFileIsAppliedOnceItRests(t *testing.T) {
 			t.Fatalf("after %q: applied %q, want %d", step.text, to.by, step.want)
 		}
 	}
-	if got := log.String(); strings.Count(got, "level=ERROR") != 1 || !strings.Contains(got, "rules.yaml:3:44: tiers.default[0].limt: ") {
+	if got := log.String(); strings.Count(got, "level=ERROR") != 2 || // once for each of the two problems
+		!strings.Contains(got, "rules.yaml:3:42: tiers.default[0].limt: ") {
 		t.Errorf("logged\n%s", got)
 	}
 }

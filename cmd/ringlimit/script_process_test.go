@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -114,6 +115,18 @@ func signalProcess(ts *testscript.TestScript, _ bool, args []string) {
 		"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT, "HUP": syscall.SIGHUP,
 	}
 	ts.Check(find(ts, args[0]).cmd.Process.Signal(signals[args[1]]))
+}
+
+// logged is `logged NAME PATTERN`: waits until the process has logged what matches.
+func logged(ts *testscript.TestScript, _ bool, args []string) {
+	p, pattern := find(ts, args[0]), regexp.MustCompile(args[1])
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for deadline := time.Now().Add(patience); !pattern.MatchString(p.stderr.String()); <-again.C {
+		if time.Now().After(deadline) {
+			ts.Fatalf("%s has not logged %s:\n%s", args[0], pattern, &p.stderr)
+		}
+	}
 }
 
 // finish is `finish NAME CODE`: waits for the end of a process, checks its exit
