@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -30,6 +31,13 @@ type verdict struct {
 	Rule         string    `json:"rule"`
 	Source       string    `json:"source"`
 	Reason       string    `json:"reason"`
+	Limits       []one     `json:"limits"` // of a request with several, or with one in shadow
+}
+
+// one is one of several limits in the answer to a check.
+type one struct {
+	verdict
+	Shadow bool `json:"shadow"`
 }
 
 func (c *command) check() *cobra.Command {
@@ -94,25 +102,51 @@ func validText(arguments map[string]string) error {
 	return errors.Join(problems...)
 }
 
-// text says the verdict in a line.
+// text says the verdict in a line, and each of several limits in one more.
 func (v verdict) text() string {
+	var b strings.Builder
+	b.WriteString(v.line())
+	for _, l := range v.Limits {
+		b.WriteString("\n  " + l.text())
+	}
+	return b.String()
+}
+
+func (v verdict) line() string {
 	if v.Limit == nil {
 		if v.Allowed {
 			return "allowed: no rule applies"
 		}
 		return fmt.Sprintf("denied, %s: rule %s", v.Reason, v.Rule)
 	}
-	left := fmt.Sprintf("%d of %d left, all back at %s; rule %s, decided by %s",
-		v.Remaining, *v.Limit, v.ResetAt.Format(time.RFC3339Nano), v.Rule, v.Source)
+	return fmt.Sprintf("%s: %s; rule %s, decided by %s", v.decision(), v.left(), v.Rule, v.Source)
+}
+
+func (v verdict) decision() string {
 	switch {
 	case v.Allowed && v.DelayMS > 0:
-		return fmt.Sprintf("allowed, in %v: %s", millis(v.DelayMS), left)
+		return fmt.Sprintf("allowed, in %v", millis(v.DelayMS))
 	case v.Allowed:
-		return "allowed: " + left
+		return "allowed"
 	case v.RetryAfterMS == nil:
-		return fmt.Sprintf("denied, %s: %s", v.Reason, left)
+		return "denied, " + v.Reason
 	}
-	return fmt.Sprintf("denied, retry in %v: %s", millis(*v.RetryAfterMS), left)
+	return fmt.Sprintf("denied, retry in %v", millis(*v.RetryAfterMS))
+}
+
+func (v verdict) left() string {
+	return fmt.Sprintf("%d of %d left, all back at %s", v.Remaining, *v.Limit, v.ResetAt.Format(time.RFC3339Nano))
+}
+
+func (l one) text() string {
+	name, figures := l.Rule, ""
+	if l.Shadow {
+		name += " (in shadow)"
+	}
+	if l.Limit != nil {
+		figures = "; " + l.left()
+	}
+	return name + ": " + l.decision() + figures
 }
 
 func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
