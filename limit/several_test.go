@@ -26,6 +26,7 @@ func TestCombine(t *testing.T) {
 		want   Verdict
 	}{
 		"the least share, not the least number": {[]Verdict{yes(4, 5), yes(50, 100)}, yes(50, 100)},
+		"shares whose products have 106 bits":   {[]Verdict{yes(1<<52, MaxCost), yes(1<<12, MaxCost)}, yes(1<<12, MaxCost)},
 		"the first of equals":                   {[]Verdict{yes(1, 5), yes(20, 100)}, yes(1, 5)},
 		"of equals the later one back":          {[]Verdict{yes(0, 5), patient}, patient},
 		"the longest wait":                      {[]Verdict{no(time.Second), yes(0, 5), no(time.Minute), no(2)}, no(time.Minute)},
