@@ -2,7 +2,9 @@ package rules
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,65 +13,141 @@ import (
 )
 
 // BenchmarkMatchScale is the promise of a large cluster: 1,000 rules in 100
-// tiers and 10,000 clients with a rule of their own, each request of another
-// client. It reports the ratio to the same requests where there are 10 rules in
-// one tier and 10 clients.
+// tiers and 10,000 clients with a rule of their own. It reports the ratio to
+// the same requests where there are 10 rules in one tier and 10 clients, and to
+// the floor: finding the same keys in a plain map. Clients come as clients do, a
+// few of them often ("zipf"), or all in turn, when hardly any is in the
+// processor's caches; with one of 100 overrides ("shared") or each with a limit
+// of its own ("own").
 func BenchmarkMatchScale(b *testing.B) {
-	small, large := scaleSet(b, 1, 10, 10), scaleSet(b, 100, 10, 10_000)
-	for _, c := range []struct {
-		name    string
-		clients int // that requests come from
-		route   string
-	}{
-		{"same client", 1, "POST /v1/r4/charges"},
-		{"10 clients", 10, "POST /v1/r4/charges"},
-		{"all clients", 10_000, "POST /v1/r4/charges"},
-		{"wildcard", 10, "GET /v1/r5/users/42"},
-		{"no pattern", 10, "GET /health"},
+	small := scaleSet(b, 1, 10, 10, 1)
+	sets := map[string]*Set{"shared": scaleSet(b, 100, 10, 10_000, 1), "own": scaleSet(b, 100, 10, 10_000, 10_000)}
+	const charges, user, other = "POST /v1/r4/charges", "GET /v1/r5/users/42", "GET /health"
+	for _, c := range []struct{ set, draw, route string }{
+		{"shared", "one", charges}, {"shared", "ten", charges}, {"shared", "ten", user}, {"shared", "ten", other},
+		{"shared", "zipf", charges}, {"shared", "turn", charges},
+		{"own", "zipf", charges}, {"own", "turn", charges},
 	} {
-		b.Run(strings.ReplaceAll(c.name, " ", "-"), func(b *testing.B) {
-			const round = 10_000
-			few, many := requests(b, small, c.route, min(c.clients, 10)), requests(b, large, c.route, c.clients)
-			base, took := time.Duration(1<<62), time.Duration(1<<62)
-			b.ReportAllocs()
-			for range b.N/round + 1 {
-				base = min(base, timeMatches(small, few, round))
-				took = min(took, timeMatches(large, many, round))
-			}
-			b.ReportMetric(float64(took)/round, "ns/match")
-			b.ReportMetric(float64(took)/float64(base), "10rules/ratio")
-			b.ReportMetric(0, "ns/op") // of both together: says nothing
+		b.Run(fmt.Sprintf("%s/%s/%s", c.set, c.draw, strings.NewReplacer(" ", "-", "/", ".").Replace(c.route)), func(b *testing.B) {
+			benchScale(b, small, sets[c.set], c.route, scaleKeys[c.draw]())
 		})
 	}
 }
 
-// requests are one of each client, which has two limits.
-func requests(b *testing.B, s *Set, route string, clients int) []limit.Request {
-	reqs := make([]limit.Request, clients)
-	for i := range reqs {
-		reqs[i] = limit.Request{Key: fmt.Sprintf("cust_%d", i), Route: route, IP: netip.MustParseAddr("192.0.2.1")}
+func benchScale(b *testing.B, small, large *Set, route string, keys []string) {
+	few := make([]string, len(keys))
+	for i := range few {
+		few[i] = fmt.Sprintf("cust_%d", i%10)
+	}
+	plain := map[string]*[8]int{}
+	for id := range large.clients {
+		plain[id] = new([8]int)
+	}
+	checkScale(b, small, route, few)
+	checkScale(b, large, route, keys)
+	var base, took, floor stopwatch
+	b.ReportAllocs()
+	for range b.N/len(keys) + 1 {
+		base.time(few, matching(small, route))
+		took.time(keys, matching(large, route))
+		floor.time(keys, finding(plain))
+	}
+	b.ReportMetric(took.sum()/float64(len(keys)), "ns/match")
+	b.ReportMetric(took.sum()/base.sum(), "10rules/ratio")
+	b.ReportMetric(floor.sum()/float64(len(keys)), "map-ns/find")
+	b.ReportMetric(took.sum()/floor.sum(), "map/ratio")
+	b.ReportMetric(0, "ns/op") // of all together: says nothing
+}
+
+// scaleKeys draw 10,000 keys.
+var scaleKeys = map[string]func() []string{
+	"one": func() []string { return drawKeys(func(int) int { return 0 }) },
+	"ten": func() []string { return drawKeys(func(i int) int { return i % 10 }) },
+	"turn": func() []string { // in no order that memory could know
+		order := rand.New(rand.NewPCG(1, 2)).Perm(10_000)
+		return drawKeys(func(i int) int { return order[i] })
+	},
+	"zipf": func() []string {
+		z := rand.NewZipf(rand.New(rand.NewPCG(1, 2)), 1.1, 1, 9_999)
+		return drawKeys(func(int) int { return int(z.Uint64()) })
+	},
+}
+
+func drawKeys(client func(i int) int) []string {
+	keys := make([]string, 10_000)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("cust_%d", client(i))
+	}
+	return keys
+}
+
+// checkScale makes sure that each client has its two limits.
+func checkScale(b *testing.B, s *Set, route string, keys []string) {
+	for _, key := range keys {
+		req := scaleRequest(route)
+		req.Key = key
 		var m Matches
-		if err := s.Match(&reqs[i], &m); err != nil || len(m.Winners) != 2 {
+		if err := s.Match(&req, &m); err != nil || len(m.Winners) != 2 {
 			b.Fatal(ruleNames(m.Winners), err)
 		}
 	}
-	return reqs
 }
 
-// timeMatches times n matches. The least of several times is the one that other
-// work on the machine has disturbed least.
-func timeMatches(s *Set, reqs []limit.Request, n int) time.Duration {
-	var m Matches
-	start := time.Now()
-	for i := range n {
-		_ = s.Match(&reqs[i%len(reqs)], &m)
+func scaleRequest(route string) limit.Request {
+	return limit.Request{Route: route, IP: netip.MustParseAddr("192.0.2.1")}
+}
+
+// stopwatch times the same work again and again, in pieces. The least time of
+// each piece is the one that other work on the machine has disturbed least.
+type stopwatch struct{ least []time.Duration }
+
+const piece = 100 // keys: some 50 µs, less than a time slice
+
+func (w *stopwatch) time(keys []string, work func(keys []string)) {
+	i := 0
+	for part := range slices.Chunk(keys, piece) {
+		start := time.Now()
+		work(part)
+		took := time.Since(start)
+		if i == len(w.least) {
+			w.least = append(w.least, took)
+		}
+		w.least[i] = min(w.least[i], took)
+		i++
 	}
-	return time.Since(start)
+}
+
+// sum is in nanoseconds.
+func (w *stopwatch) sum() (ns float64) {
+	for _, d := range w.least {
+		ns += float64(d)
+	}
+	return ns
+}
+
+// matching matches a request of each key.
+func matching(s *Set, route string) func(keys []string) {
+	m, req := new(Matches), scaleRequest(route)
+	return func(keys []string) {
+		for _, req.Key = range keys {
+			_ = s.Match(&req, m)
+		}
+	}
+}
+
+// finding is the floor of matching: each key found once, and what it leads to
+// looked at.
+func finding(clients map[string]*[8]int) func(keys []string) {
+	return func(keys []string) {
+		for _, key := range keys {
+			clients[key][0]++
+		}
+	}
 }
 
 // scaleSet has tiers of as many rules, one of them by address, and clients
-// that have a tier and a rule of their own.
-func scaleSet(b *testing.B, tiers, rules, clients int) *Set {
+// that have a tier and a rule of their own, with one of as many limits.
+func scaleSet(b *testing.B, tiers, rules, clients, limits int) *Set {
 	changes := map[EntityName][]byte{}
 	for t := range tiers {
 		list := []string{`{"name":"rest","by":["ip"],"algorithm":"token_bucket","limit":10,"window":"60s"}`,
@@ -81,7 +159,7 @@ func scaleSet(b *testing.B, tiers, rules, clients int) *Set {
 		changes[EntityName{TierEntity, fmt.Sprintf("tier%d", t)}] = []byte(`{"rules":[` + strings.Join(list, ",") + `]}`)
 	}
 	for c := range clients {
-		body := fmt.Sprintf(`{"tier":"tier%d","rules":[{"name":"own","algorithm":"token_bucket","limit":10,"window":"60s"}]}`, c%tiers)
+		body := fmt.Sprintf(`{"tier":"tier%d","rules":[{"name":"own","algorithm":"token_bucket","limit":%d,"window":"60s"}]}`, c%tiers, 1+c%limits)
 		changes[EntityName{ClientEntity, fmt.Sprintf("cust_%d", c)}] = []byte(body)
 	}
 	s, err := new(Set).With(changes)
