@@ -33,8 +33,8 @@ func (s *Set) WithLenient(changes map[EntityName][]byte) (next *Set, warnings []
 		p.Text += "; left out"
 		warnings = append(warnings, p.String())
 	}
-	for _, w := range next.dangling {
-		if _, old := slices.BinarySearch(s.dangling, w); !old {
+	for _, w := range next.misfits {
+		if _, old := slices.BinarySearch(s.misfits, w); !old {
 			warnings = append(warnings, w)
 		}
 	}
@@ -43,7 +43,7 @@ func (s *Set) WithLenient(changes map[EntityName][]byte) (next *Set, warnings []
 
 // apply makes the changes, and leaves out what it cannot read.
 func (s *Set) apply(changes map[EntityName][]byte) (next *Set, problems []Problem) {
-	next = &Set{tiers: cloneMap(s.tiers), clients: cloneMap(s.clients)}
+	next = s.copied()
 	for _, name := range sortedNames(changes) {
 		old := s.of(name.Kind)[name.Name]
 		switch body := changes[name]; {
@@ -57,19 +57,11 @@ func (s *Set) apply(changes map[EntityName][]byte) (next *Set, problems []Proble
 				delete(next.of(name.Kind), name.Name)
 				continue
 			}
-			next.of(name.Kind)[name.Name] = e
+			next.put(name, e)
 		}
 	}
 	next.link()
-	next.dangling = next.danglingClients()
 	return next, problems
-}
-
-func cloneMap(m map[string]*entity) map[string]*entity {
-	if m == nil {
-		return map[string]*entity{}
-	}
-	return maps.Clone(m)
 }
 
 func sortedNames(changes map[EntityName][]byte) []EntityName {
@@ -78,11 +70,20 @@ func sortedNames(changes map[EntityName][]byte) []EntityName {
 	})
 }
 
-// danglingClients says whose tier does not exist.
-func (s *Set) danglingClients() (warnings []string) {
-	for _, e := range s.clients {
-		if e.tier != "" && s.tiers[e.tier] == nil {
-			warnings = append(warnings, fmt.Sprintf("%s: tier: %q does not exist; the tier %s applies", e.name.label(), e.tier, DefaultTier))
+// findMisfits warns of clients whose tier does not exist or says nothing, in
+// order.
+func (s *Set) findMisfits() (warnings []string) {
+	limited := s.standard != nil && len(s.standard.rules) > 0
+	for id, e := range s.clients {
+		if e.tier == "" {
+			continue
+		}
+		at := EntityName{ClientEntity, id}
+		switch tier := s.tiers[e.tier]; {
+		case tier == nil:
+			warnings = append(warnings, fmt.Sprintf("%s: tier: %q does not exist; the tier %s applies", at.label(), e.tier, DefaultTier))
+		case len(tier.rules)+len(e.rules) == 0 && !limited:
+			warnings = append(warnings, fmt.Sprintf("%s: tier: %q has no rules, and nor has the tier %s: nothing limits the client", at.label(), e.tier, DefaultTier))
 		}
 	}
 	slices.Sort(warnings)
@@ -97,8 +98,9 @@ func (s *Set) checkTiers(before *Set, changes map[EntityName][]byte) (problems [
 		if e.tier == "" || s.tiers[e.tier] != nil {
 			continue
 		}
-		if _, changed := changes[e.name]; changed {
-			problems = append(problems, Problem{File: e.name.label(), Line: 1, Column: 1, Field: "tier",
+		name := EntityName{ClientEntity, id}
+		if _, changed := changes[name]; changed {
+			problems = append(problems, Problem{File: name.label(), Line: 1, Column: 1, Field: "tier",
 				Text: fmt.Sprintf("%q is unknown; %s", e.tier, s.known)})
 		} else if before.tiers[e.tier] != nil {
 			users[e.tier] = append(users[e.tier], id)

@@ -18,7 +18,7 @@ type entityDraft struct {
 
 // compile makes the entity of a draft that has no problems.
 func (r *reader) compile(ed *entityDraft) *entity {
-	e := &entity{name: ed.name, tier: unique.Make(ed.tier).Value(), levels: levelsOf(ed.name)}
+	e := &entity{of: ed.name, tier: unique.Make(ed.tier).Value(), levels: levelsOf(ed.name)}
 	texts := map[string]int32{}
 	for i, d := range ed.rules {
 		c := d.compile(ed.name)
@@ -26,6 +26,9 @@ func (r *reader) compile(ed *entityDraft) *entity {
 		c.dim, c.atLevel = e.dimension(d.by), levelOf(ed.name, d.pattern)
 		e.levels[c.atLevel].add(c, ed.patterns[i])
 		e.rules = append(e.rules, c)
+	}
+	if e.of.Kind == ClientEntity {
+		e.of.Name = ""
 	}
 	e.markHighest()
 	e.body = ed.render()
@@ -123,7 +126,7 @@ func (e *entity) markHighest() {
 
 // compile completes the rule, which nobody else has seen yet.
 func (d *draft) compile(of EntityName) *rule {
-	r := &rule{name: d.name, pattern: d.pattern, by: d.by, priority: d.priority, shadow: d.shadow, deny: d.deny}
+	r := &rule{name: d.name, pattern: d.pattern, by: d.by, priority: d.priority, shadow: d.shadow, deny: d.deny, client: of.Kind == ClientEntity}
 	if d.unlimited {
 		return r
 	}

@@ -19,13 +19,14 @@ import (
 //
 // Limit, window and burst are not in the name: a changed limit keeps its counter.
 
-// counterPrefix is the part of the name that all counters of a rule share.
+// counterPrefix is the part of the name that all counters of a rule share. The
+// start of a client's is left out: its id is the key of the request, and clients
+// with equal rules share these.
 func counterPrefix(of EntityName, rule string, algorithm limit.Algorithm, by []dimension) []byte {
 	var name []byte
-	if of.Kind == ClientEntity {
-		name = appendPart(name, "")
+	if of.Kind == TierEntity {
+		name = appendPart(name, of.Name)
 	}
-	name = appendPart(name, of.Name)
 	name = appendPart(name, rule)
 	name = appendPart(name, algorithm.String())
 	for _, d := range by {
@@ -46,7 +47,11 @@ func (q *search) winner(r *rule) Winner {
 		}
 	}
 	start := len(q.m.names)
-	name := append(q.m.names, r.prefix...)
+	name := q.m.names
+	if r.client {
+		name = appendPart(appendPart(name, ""), q.req.Key)
+	}
+	name = append(name, r.prefix...)
 	for i := range r.by {
 		name = q.appendValue(name, r, &r.by[i])
 	}

@@ -67,14 +67,15 @@ func clientProblem(id string) string {
 	return ""
 }
 
-// entity is a tier or a client, compiled. It is immutable: Sets share it. What a
-// search reads comes first, so that it lies close together.
+// entity is a tier or a client, compiled. It is immutable: Sets share it, and
+// clients with equal bodies do. What a search reads comes first, so that it lies
+// close together.
 type entity struct {
 	tier   string // of a client; may be empty
 	dims   []dimensionSet
 	levels [2]level // the most specific first
 
-	name     EntityName
+	of       EntityName // the tier; of clients only the kind, for they share
 	rules    []*rule
 	body     []byte // canonical JSON
 	warnings []string
@@ -101,10 +102,11 @@ type rule struct {
 	highest  bool  // of its level and dimension
 	shadow   bool
 	deny     bool // on_missing: deny
+	client   bool // of a client, not of a tier
 
 	limit   *limit.Rule // nil: unlimited
 	by      []dimension
-	prefix  []byte // of its counters' names
+	prefix  []byte // of its counters' names, behind the id of a client
 	pattern string // as written; empty: none
 	name    string
 }

@@ -40,10 +40,10 @@ func (s *Set) Explain(req *limit.Request) (Explanation, error) {
 		switch {
 		case e == nil:
 			continue
-		case e.name.Kind == ClientEntity:
-			x.Client = e.name.Name
-		case e.name.Name != DefaultTier:
-			x.Tier = e.name.Name
+		case e.of.Kind == ClientEntity:
+			x.Client = req.Key
+		case e.of.Name != DefaultTier:
+			x.Tier = e.of.Name
 		}
 		for i := range e.levels {
 			x.level(e, i)
@@ -72,7 +72,7 @@ func (x *explainer) level(e *entity, i int) {
 	leaders := x.leaders(e, rank, i)
 	for _, r := range e.rules {
 		if int(r.atLevel) == i {
-			c := consideration(e, l, r)
+			c := x.consideration(e, l, r)
 			c.Applies, c.Outcome = x.outcome(e, r, rank, leaders[r.track()][r.dim])
 			x.Rules = append(x.Rules, c)
 		}
@@ -154,9 +154,13 @@ func (x *explainer) outcome(e *entity, r *rule, rank map[*rule]int, leader *rule
 
 func quoteName(r *rule) string { return strconv.Quote(r.name) }
 
-func consideration(e *entity, l *level, r *rule) Consideration {
+func (x *explainer) consideration(e *entity, l *level, r *rule) Consideration {
+	of := e.of
+	if of.Kind == ClientEntity {
+		of.Name = x.Client
+	}
 	c := Consideration{
-		Level: l.name, Of: e.name.String(), Name: r.name, RoutePattern: r.pattern,
+		Level: l.name, Of: of.String(), Name: r.name, RoutePattern: r.pattern,
 		Priority: r.priority, Unlimited: r.limit == nil, Shadow: r.shadow,
 	}
 	for _, d := range r.by {

@@ -20,16 +20,17 @@ func Parse(file string, data []byte) (*Set, error) {
 	if len(r.problems) > 0 {
 		return nil, newError(r.problems)
 	}
-	var entities []*entity
+	s := new(Set).copied()
 	for _, ed := range drafts {
 		e := r.compile(ed)
 		r.checkBody(ed, e)
-		entities = append(entities, e)
+		s.put(ed.name, e)
 	}
 	if len(r.problems) > 0 {
 		return nil, newError(r.problems)
 	}
-	return newSet(entities), nil
+	s.link()
+	return s, nil
 }
 
 func (r *reader) parseFile(data []byte) *value {

@@ -20,22 +20,44 @@ const DefaultTier = "default"
 // use. The zero Set has no rules.
 type Set struct {
 	tiers, clients map[string]*entity
-	standard       *entity  // the default tier; nil when there is none
-	known          string   // which tiers there are
-	dangling       []string // of clients whose tier does not exist
+	bodies         map[string]*entity // clients', by body; also some that no client has any more
+	standard       *entity            // the default tier; nil when there is none
+	known          string             // which tiers there are
+	misfits        []string           // warnings of what does not fit together
 
 	limits sync.Once // LimitsJSON
 	json   []byte
 }
 
-// newSet is a Set of entities that are all well.
-func newSet(entities []*entity) *Set {
-	s := &Set{tiers: map[string]*entity{}, clients: map[string]*entity{}}
-	for _, e := range entities {
-		s.of(e.name.Kind)[e.name.Name] = e
+// copied is a Set of the same entities, to be changed and then linked.
+func (s *Set) copied() *Set {
+	c := &Set{tiers: cloneMap(s.tiers), clients: cloneMap(s.clients)}
+	if c.bodies = s.bodies; len(s.bodies) > 2*len(s.clients) {
+		c.bodies = nil
 	}
-	s.link()
-	return s
+	c.bodies = cloneMap(c.bodies)
+	return c
+}
+
+func cloneMap(m map[string]*entity) map[string]*entity {
+	if m == nil {
+		return map[string]*entity{}
+	}
+	return maps.Clone(m)
+}
+
+// put sets an entity. Clients with equal bodies share one: ten thousand of them
+// with a few kinds of rules then fit into the processor's caches. A warning says
+// where its entity stands, so one that has some is not shared.
+func (s *Set) put(name EntityName, e *entity) {
+	if name.Kind == ClientEntity && len(e.warnings) == 0 {
+		if same := s.bodies[string(e.body)]; same != nil {
+			e = same
+		} else {
+			s.bodies[string(e.body)] = e
+		}
+	}
+	s.of(name.Kind)[name.Name] = e
 }
 
 func (s *Set) of(kind EntityKind) map[string]*entity {
@@ -45,10 +67,11 @@ func (s *Set) of(kind EntityKind) map[string]*entity {
 	return s.tiers
 }
 
-// link completes the Set from its tiers.
+// link completes the Set when all its entities are there.
 func (s *Set) link() {
 	s.standard = s.tiers[DefaultTier]
 	s.known = knownTiers(slices.Collect(maps.Keys(s.tiers)))
+	s.misfits = s.findMisfits()
 }
 
 func (s *Set) unknownTier(name string) error {
@@ -56,11 +79,12 @@ func (s *Set) unknownTier(name string) error {
 }
 
 // entities are the tiers, then the clients, each by name.
-func (s *Set) entities() iter.Seq[*entity] {
-	return func(yield func(*entity) bool) {
-		for _, m := range []map[string]*entity{s.tiers, s.clients} {
+func (s *Set) entities() iter.Seq2[EntityName, *entity] {
+	return func(yield func(EntityName, *entity) bool) {
+		for _, kind := range []EntityKind{TierEntity, ClientEntity} {
+			m := s.of(kind)
 			for _, name := range slices.Sorted(maps.Keys(m)) {
-				if !yield(m[name]) {
+				if !yield(EntityName{kind, name}, m[name]) {
 					return
 				}
 			}
@@ -72,8 +96,8 @@ func (s *Set) entities() iter.Seq[*entity] {
 // name. The bytes are shared; do not change them.
 func (s *Set) Entities() iter.Seq2[EntityName, []byte] {
 	return func(yield func(EntityName, []byte) bool) {
-		for e := range s.entities() {
-			if !yield(e.name, e.body) {
+		for name, e := range s.entities() {
+			if !yield(name, e.body) {
 				return
 			}
 		}
@@ -94,7 +118,7 @@ func (s *Set) Entity(n EntityName) (body []byte, ok bool) {
 // the file's; so not the unlimited ones.
 func (s *Set) Rules() iter.Seq[*limit.Rule] {
 	return func(yield func(*limit.Rule) bool) {
-		for e := range s.entities() {
+		for _, e := range s.entities() {
 			for _, r := range e.rules {
 				if r.limit != nil && !yield(r.limit) {
 					return
@@ -108,10 +132,10 @@ func (s *Set) Rules() iter.Seq[*limit.Rule] {
 // entity, line and field.
 func (s *Set) Warnings() []string {
 	var all []string
-	for e := range s.entities() {
+	for _, e := range s.entities() {
 		all = append(all, e.warnings...)
 	}
-	return append(all, s.dangling...)
+	return append(all, s.misfits...)
 }
 
 // maxKnownTiers bounds how many tiers an error names.
