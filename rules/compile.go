@@ -18,17 +18,15 @@ type entityDraft struct {
 
 // compile makes the entity of a draft that has no problems.
 func (r *reader) compile(ed *entityDraft) *entity {
-	e := &entity{of: ed.name, tier: unique.Make(ed.tier).Value(), levels: levelsOf(ed.name)}
+	e := newEntity(ed)
 	texts := map[string]int32{}
 	for i, d := range ed.rules {
-		c := d.compile(ed.name)
+		c := e.newRule()
+		*c = d.compile(ed.name)
 		c.order, c.text = int32(i), textNumber(texts, d.pattern)
 		c.dim, c.atLevel = e.dimension(d.by), levelOf(ed.name, d.pattern)
 		e.levels[c.atLevel].add(c, ed.patterns[i])
 		e.rules = append(e.rules, c)
-	}
-	if e.of.Kind == ClientEntity {
-		e.of.Name = ""
 	}
 	e.markHighest()
 	e.body = ed.render()
@@ -40,17 +38,36 @@ func (r *reader) compile(ed *entityDraft) *entity {
 	return e
 }
 
-// levelsOf are an entity's levels, the most specific first. In the tier
-// "default", the last resort, the rules with a pattern and those without are of
-// one level.
-func levelsOf(name EntityName) [2]level {
-	switch {
-	case name.Kind == ClientEntity:
-		return [2]level{{name: "client and route"}, {name: "client"}}
-	case name.Name == DefaultTier:
-		return [2]level{{name: "default"}}
+// newEntity is an entity without rules.
+func newEntity(ed *entityDraft) *entity {
+	e := &entity{of: ed.name, tier: unique.Make(ed.tier).Value()}
+	if ed.name.Kind == ClientEntity {
+		e.of.Name = ""
 	}
-	return [2]level{{name: "tier and route"}, {name: "tier"}}
+	e.dims = e.first.dims[:0]
+	e.levels[levelOf(ed.name, "")].plain = e.first.plain[:0]
+	return e
+}
+
+// newRule is memory for the entity's next rule.
+func (e *entity) newRule() *rule {
+	if len(e.rules) == 0 {
+		return &e.first.rules[0]
+	}
+	return new(rule)
+}
+
+// levelNames are those of an entity's levels, the most specific first. In the
+// tier "default", the last resort, the rules with a pattern and those without
+// are of one level.
+func levelNames(of EntityName) [2]string {
+	switch {
+	case of.Kind == ClientEntity:
+		return [2]string{"client and route", "client"}
+	case of.Name == DefaultTier:
+		return [2]string{DefaultTier}
+	}
+	return [2]string{"tier and route", "tier"}
 }
 
 func levelOf(name EntityName, pattern string) uint8 {
@@ -125,14 +142,14 @@ func (e *entity) markHighest() {
 }
 
 // compile completes the rule, which nobody else has seen yet.
-func (d *draft) compile(of EntityName) *rule {
-	r := &rule{name: d.name, pattern: d.pattern, by: d.by, priority: d.priority, shadow: d.shadow, deny: d.deny, client: of.Kind == ClientEntity}
+func (d *draft) compile(of EntityName) rule {
+	r := rule{name: d.name, pattern: d.pattern, by: d.by, priority: d.priority, shadow: d.shadow, deny: d.deny, client: of.Kind == ClientEntity}
 	if d.unlimited {
 		return r
 	}
 	r.limit = d.rule
 	r.limit.Name, r.limit.Tier, r.limit.OnFailure, r.limit.Jitter, r.limit.Shadow = d.name, ruleTier(of), d.onFailure, d.jitter, d.shadow
-	r.prefix = counterPrefix(of, d.name, d.spec.Algorithm, d.by)
+	r.prefix = unique.Make(string(counterPrefix(of, d.name, d.spec.Algorithm, d.by))).Value() // thousands of clients have one
 	return r
 }
 

@@ -74,11 +74,20 @@ type entity struct {
 	tier   string // of a client; may be empty
 	dims   []dimensionSet
 	levels [2]level // the most specific first
+	first  room
 
 	of       EntityName // the tier; of clients only the kind, for they share
 	rules    []*rule
 	body     []byte // canonical JSON
 	warnings []string
+}
+
+// room is for an entity's first rule and dimension. Most clients have no more, and
+// to choose theirs then reads one piece of memory, not one after the other.
+type room struct {
+	dims  [1]dimensionSet
+	plain [1]*rule
+	rules [1]rule
 }
 
 // level is the rules of one degree of specificity, by the kind of their pattern.
@@ -88,7 +97,6 @@ type level struct {
 	names map[string][]*rule // by the route's name
 	every []*rule            // pattern "*"
 	plain []*rule            // no pattern
-	name  string
 }
 
 // rule is what the caller's side needs to know to choose it and to charge a
@@ -106,7 +114,7 @@ type rule struct {
 
 	limit   *limit.Rule // nil: unlimited
 	by      []dimension
-	prefix  []byte // of its counters' names, behind the id of a client
+	prefix  string // of its counters' names, behind the id of a client
 	pattern string // as written; empty: none
 	name    string
 }

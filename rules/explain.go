@@ -67,19 +67,18 @@ type verdict struct {
 }
 
 func (x *explainer) level(e *entity, i int) {
-	l := &e.levels[i]
-	rank := x.ranks(l)
+	rank := x.ranks(&e.levels[i])
 	leaders := x.leaders(e, rank, i)
 	for _, r := range e.rules {
 		if int(r.atLevel) == i {
-			c := x.consideration(e, l, r)
+			c := x.consideration(e, r)
 			c.Applies, c.Outcome = x.outcome(e, r, rank, leaders[r.track()][r.dim])
 			x.Rules = append(x.Rules, c)
 		}
 	}
 	for track := range leaders {
 		for dim, leader := range leaders[track] {
-			x.decide(track, e.dims[dim], verdict{leader, l.name})
+			x.decide(track, e.dims[dim], verdict{leader, levelNames(e.of)[i]})
 		}
 	}
 }
@@ -154,13 +153,13 @@ func (x *explainer) outcome(e *entity, r *rule, rank map[*rule]int, leader *rule
 
 func quoteName(r *rule) string { return strconv.Quote(r.name) }
 
-func (x *explainer) consideration(e *entity, l *level, r *rule) Consideration {
+func (x *explainer) consideration(e *entity, r *rule) Consideration {
 	of := e.of
 	if of.Kind == ClientEntity {
 		of.Name = x.Client
 	}
 	c := Consideration{
-		Level: l.name, Of: of.String(), Name: r.name, RoutePattern: r.pattern,
+		Level: levelNames(e.of)[r.atLevel], Of: of.String(), Name: r.name, RoutePattern: r.pattern,
 		Priority: r.priority, Unlimited: r.limit == nil, Shadow: r.shadow,
 	}
 	for _, d := range r.by {
