@@ -81,7 +81,8 @@ func TestJudgeGroups(t *testing.T) {
 		}
 	}
 	first := with(large)
-	if _, _, err := newJudge(&ServerConfig{}).frame(asking(appendRecord(nil, &first)), nil); !errors.Is(err, errBadFrame) {
+	cfg := serverConfig("owner", holding(testPartitions))
+	if _, _, err := newJudge(&cfg).frame(asking(appendRecord(nil, &first)), nil); !errors.Is(err, errBadFrame) {
 		t.Errorf("a frame that begins in the middle of a group: %v", err)
 	}
 }

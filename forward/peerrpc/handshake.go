@@ -43,8 +43,9 @@ func printable(id membership.NodeID) string { return strconv.QuoteToASCII(string
 
 // caller is who has opened a stream.
 type caller struct {
-	id   membership.NodeID
-	boot membership.BootID
+	id      membership.NodeID
+	boot    membership.BootID
+	version int // that it speaks
 }
 
 // admit checks a stream's metadata. A stranger learns nothing but that.
@@ -60,6 +61,7 @@ func admit(ctx context.Context, self membership.NodeID, token string) (caller, e
 		return caller{}, status.Errorf(codes.FailedPrecondition, "%s: %s was meant, but this address is now %s", nodeKey, to, printable(self))
 	}
 	c, err := introduced(md)
+	c.version, _ = versionOf(md) // it was checked
 	if err != nil {
 		return caller{}, status.Error(codes.FailedPrecondition, err.Error())
 	}
@@ -75,7 +77,7 @@ func introduced(md metadata.MD) (caller, error) {
 	if err != nil {
 		return caller{}, fmt.Errorf("%s: want a hexadecimal number of 64 bits", bootKey)
 	}
-	return caller{membership.NodeID(id), membership.BootID(boot)}, nil
+	return caller{id: membership.NodeID(id), boot: membership.BootID(boot)}, nil
 }
 
 // welcome is the header that the other answers with.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"math"
 	"net"
 	"slices"
 	"sync"
@@ -126,10 +127,14 @@ func (s *Server) leave() []guest {
 
 // Checks implements the peer protocol: one frame after the other.
 func (s *Server) Checks(stream grpc.BidiStreamingServer[peerpb.Frame, peerpb.Frame]) error {
-	if _, err := s.admit(stream); err != nil {
+	from, err := s.admit(stream)
+	if err != nil {
 		return err
 	}
 	a := newAnswerer(&s.cfg, stream)
+	if from.version < grouped {
+		a.judge.opened = math.MaxUint64 // it cannot say what it has heard of
+	}
 	s.register(a)
 	defer s.unregister(a)
 	return a.run()
