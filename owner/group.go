@@ -24,24 +24,24 @@ func Refused(calls []Call, results []Result) bool {
 // decideGroup answers calls of which either all that pass are charged or none: none
 // if one of them refuses. Each verdict then says what it would be by itself. If one
 // cannot be decided, all have its error, and none is charged either. The locks of
-// all partitions are held.
+// all partitions are held. Calls of one counter have to be of one rule.
 //
-// A look comes first and not a charge that is given back, because a charge may
-// bring a counter under another rule, which a refund does not undo.
+// A look comes first, and then what may still fail: a new counter may find no room,
+// but one that has just been made can be dropped without a trace. A charge of an
+// old one could not be given back, for it may bring the counter under another rule.
 func (t *Table) decideGroup(now int64, calls []Call, results []Result) {
 	if !t.peekGroup(now, calls, results) || calls[0].Mode != limit.Take || Refused(calls, results) {
 		return
 	}
-	for i := range calls {
-		t.decideOne(now, &calls[i], &results[i])
-		if results[i].Taken || calls[i].Shadow && results[i].Err == nil {
-			continue
-		}
-		t.giveBack(now, calls[:i], results)
-		if err := results[i].Err; err != nil {
-			failGroup(results, err)
-		}
+	if err := t.takeNew(now, calls, results); err != nil {
+		t.dropNew(calls, results)
+		failGroup(results, err)
 		return
+	}
+	for i := range calls {
+		if !results[i].Taken {
+			t.decideOne(now, &calls[i], &results[i])
+		}
 	}
 }
 
@@ -51,6 +51,7 @@ func (t *Table) peekGroup(now int64, calls []Call, results []Result) bool {
 	for i := range calls {
 		look := calls[i]
 		look.Mode = limit.Peek
+		look.Cost += takenBefore(calls, results, i)
 		if t.decideOne(now, &look, &results[i]); results[i].Err != nil {
 			failGroup(results, results[i].Err)
 			return false
@@ -59,22 +60,55 @@ func (t *Table) peekGroup(now int64, calls []Call, results []Result) bool {
 	return true
 }
 
-// giveBack undoes what part of a group has taken before another call was refused
-// in spite of the look: there is no memory for its counter, or the group names one
-// counter twice.
-func (t *Table) giveBack(now int64, taken []Call, results []Result) {
-	for i := range taken {
+// takenBefore is what the group would have taken from the counter of the call at i
+// already, if it names that more than once.
+func takenBefore(calls []Call, results []Result, i int) (cost int64) {
+	for k := range calls[:i] {
+		if calls[k].ID == calls[i].ID && results[k].Verdict.Allowed {
+			cost += calls[k].Cost
+		}
+	}
+	return cost
+}
+
+// takeNew charges the calls whose counters do not exist. It looks until there are
+// none left: to make room for one, another of the group may be dropped that equals
+// a fresh one.
+func (t *Table) takeNew(now int64, calls []Call, results []Result) error {
+	for made := true; made; {
+		made = false
+		for i := range calls {
+			c, r := &calls[i], &results[i]
+			if r.Taken || !r.Verdict.Allowed || t.exists(c) {
+				continue
+			}
+			if t.decideOne(now, c, r); r.Err != nil {
+				return r.Err
+			}
+			made = true
+		}
+	}
+	return nil
+}
+
+func (t *Table) exists(c *Call) bool {
+	_, found := t.partitions[c.Partition].slots.find(c.ID)
+	return found
+}
+
+// dropNew undoes what takeNew has done.
+func (t *Table) dropNew(calls []Call, results []Result) {
+	for i := range calls {
 		if !results[i].Taken {
 			continue
 		}
-		back := taken[i]
-		back.Mode, back.Age = limit.Refund, 0
-		t.decideOne(now, &back, &results[i])
-	}
-	for i := range taken { // after all of them: they may be of one counter
-		look := taken[i]
-		look.Mode = limit.Peek
-		t.decideOne(now, &look, &results[i])
+		p := &t.partitions[calls[i].Partition]
+		if at, found := p.slots.find(calls[i].ID); found {
+			t.drop(p, at)
+		}
+		if p.names.littered(8) {
+			t.compact(p)
+		}
 	}
 }
 

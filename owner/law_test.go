@@ -164,12 +164,12 @@ func TestTableEqualsMap(t *testing.T) {
 				}
 			},
 			"groups": func(t *rapid.T) {
-				calls := m.groups(t, call, memory == 1<<30)
+				calls := m.groups(t, call)
 				results := make([]Result, len(calls))
 				tab.DecideFrame(now, calls, results)
 				for i, end := 0, 0; i < len(calls); i = end {
 					end = GroupEnd(calls, i)
-					m.judgeGroup(t, tab, now, calls[i:end], results[i:end])
+					m.judgeGroup(t, now, calls[i:end], results[i:end])
 				}
 			},
 			"wait": func(t *rapid.T) {
