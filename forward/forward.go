@@ -46,10 +46,18 @@ type Peer interface {
 	// this node's clock. The error is a *transfer.NotMine, owner.ErrFull, one of this
 	// package's, or the context's. Check does not keep c.
 	Check(ctx context.Context, c *owner.Call, deadline int64) (limit.Verdict, error)
-	// CheckGroup asks the node to decide joined calls, all or none, into results of
-	// the same length. An error that means that a call was not counted is that of
-	// all of them; ErrNoGroup is one.
-	CheckGroup(ctx context.Context, calls []owner.Call, results []owner.Result, deadline int64)
+	// Send asks the node to decide joined calls, all or none, into results of the
+	// same length, and does not wait for that. Calls and results are its own until
+	// Await returns.
+	Send(calls []owner.Call, results []owner.Result, deadline int64) Sent
+}
+
+// Sent is calls that a Peer was asked to decide.
+type Sent interface {
+	// Await waits for the results, and is to be called once. An error that means that
+	// a call was not counted is that of all of them; ErrNoGroup, of more than one, is
+	// such an error too.
+	Await(ctx context.Context)
 }
 
 // Observer is told what goes wrong, and how long a hop takes. Its methods must

@@ -40,7 +40,7 @@ func (r *Router) DecideAll(ctx context.Context, calls []owner.Call, verdicts []l
 	}
 	g.gather(calls)
 	if !g.refusedHere() {
-		parallel(len(g.parts), func(i int) { g.ask(g.parts[i]) })
+		g.ask()
 	}
 	err := g.settle()
 	g.report(calls, verdicts)
@@ -79,6 +79,7 @@ type group struct {
 	results []owner.Result
 	places  []place // where each of them comes from, and whom it was sent to
 	parts   []part
+	open    []int // those of calls that nobody has counted yet
 }
 
 // place is about one call of a group.
@@ -88,7 +89,10 @@ type place struct {
 }
 
 // part is the calls of one owner.
-type part struct{ from, to, owner int }
+type part struct {
+	from, to, owner int
+	sent            Sent // nil: they are this node's, or there is no way to the owner
+}
 
 // asked marks, among owners, a call that needs no place in a part.
 const asked = none - 1
@@ -106,7 +110,11 @@ func (p *groups) get() *group {
 func (p *groups) put(g *group) {
 	clear(g.calls)
 	clear(g.results)
-	*g = group{owners: g.owners[:0], calls: g.calls[:0], results: g.results[:0], places: g.places[:0], parts: g.parts[:0]}
+	clear(g.parts)
+	*g = group{
+		owners: g.owners[:0], calls: g.calls[:0], results: g.results[:0],
+		places: g.places[:0], parts: g.parts[:0], open: g.open[:0],
+	}
 	p.pool.Put(g)
 }
 
@@ -149,7 +157,7 @@ func (g *group) gatherFor(to int, calls []owner.Call) {
 		g.places = append(g.places, place{at: i})
 	}
 	if len(g.calls) > from {
-		g.parts = append(g.parts, part{from, len(g.calls), to})
+		g.parts = append(g.parts, part{from: from, to: len(g.calls), owner: to})
 	}
 }
 
@@ -179,62 +187,6 @@ func (g *group) refusedHere() bool {
 func setMode(calls []owner.Call, m limit.Mode) {
 	for i := range calls {
 		calls[i].Mode = m
-	}
-}
-
-// ask has a part decided: whole, or if its owner cannot, call by call.
-func (g *group) ask(p part) {
-	if p.to-p.from > 1 && p.owner != none && g.askWhole(p) {
-		return
-	}
-	parallel(p.to-p.from, func(i int) { g.askOne(p.from+i, p.owner == g.routes.self) })
-}
-
-// askWhole reports false if no call was counted and each may be asked for by itself.
-func (g *group) askWhole(p part) bool {
-	r, t := g.router, g.routes
-	calls, results, here := g.calls[p.from:p.to], g.results[p.from:p.to], p.owner == t.self
-	deadline := r.deadline(g.ctx, g.now)
-	switch way := t.peers[p.owner]; {
-	case here:
-		r.cfg.Local.DecideGroup(g.ctx, g.now, deadline, calls, results)
-	case way == nil:
-		return false
-	default:
-		way.CheckGroup(g.ctx, calls, results, deadline)
-	}
-	if divisible(results[0].Err) {
-		return false
-	}
-	for i := range calls {
-		g.places[p.from+i].asked = t.ring.Nodes()[p.owner]
-		if results[i].Err == nil {
-			r.note(g.now, &calls[i], &results[i].Verdict, here)
-		}
-	}
-	if results[0].Err == nil {
-		r.heard(g.now, here)
-	}
-	return true
-}
-
-// askOne has a call decided, wherever its counter is. ours says that this node
-// owns it.
-func (g *group) askOne(i int, ours bool) {
-	r, c, result := g.router, &g.calls[i], &g.results[i]
-	s := search{router: r, deadline: r.deadline(g.ctx, g.now), asked: r.cfg.Self, here: true}
-	*result = owner.Result{}
-	if ours {
-		result.Err = r.cfg.Local.Decide(g.ctx, g.now, s.deadline, c, &result.Verdict)
-	}
-	if !ours || result.Err != nil {
-		result.Verdict, result.Err = s.run(g.ctx, g.routes, c, result.Err)
-	}
-	g.places[i].asked = s.asked
-	if result.Err == nil {
-		result.Taken = result.Verdict.Allowed
-		r.heard(g.now, s.here)
-		r.note(g.now, c, &result.Verdict, s.here)
 	}
 }
 

@@ -24,7 +24,7 @@ type groupPeer struct {
 	singly bool                      // it knows no groups
 	fails  func(c *owner.Call) error // instead of deciding; nil: never
 	asked  atomic.Int64              // calls
-	groups atomic.Int64              // of them in groups
+	sent   atomic.Int64              // how often, together
 }
 
 func newGroupPeer() *groupPeer { return &groupPeer{Table: table(params.Partitions, wall)} }
@@ -40,20 +40,23 @@ func (p *groupPeer) Check(_ context.Context, c *owner.Call, _ int64) (v limit.Ve
 	return v, err
 }
 
-func (p *groupPeer) CheckGroup(_ context.Context, calls []owner.Call, results []owner.Result, _ int64) {
+func (p *groupPeer) Send(calls []owner.Call, results []owner.Result, _ int64) Sent {
 	p.asked.Add(int64(len(calls)))
-	p.groups.Add(1)
+	p.sent.Add(1)
+	return awaitFunc(func(context.Context) { p.await(calls, results) })
+}
+
+func (p *groupPeer) await(calls []owner.Call, results []owner.Result) {
+	if p.singly && len(calls) > 1 {
+		fail(results, ErrNoGroup)
+		return
+	}
 	for i := range calls {
-		var err error
-		if p.singly {
-			err = ErrNoGroup
-		} else if p.fails != nil {
-			err = p.fails(&calls[i])
+		if p.fails == nil {
+			break
 		}
-		if err != nil {
-			for i := range results {
-				results[i] = owner.Result{Err: err}
-			}
+		if err := p.fails(&calls[i]); err != nil {
+			fail(results, err)
 			return
 		}
 	}
@@ -271,8 +274,8 @@ func TestWhoIsAsked(t *testing.T) {
 			unit(k.named(t, other, 1), hourly(t, limit.FixedWindow, 9)), unit(k.named(t, third, 2), one), unit(k.named(t, other, 3), one),
 		}
 		k.takeAll(t, charges...)
-		if k.b.groups.Load() != 1 || k.b.asked.Load() != 2 || k.c.asked.Load() != 1 {
-			t.Errorf("b was asked %d in %d groups, c %d", k.b.asked.Load(), k.b.groups.Load(), k.c.asked.Load())
+		if k.b.sent.Load() != 1 || k.b.asked.Load() != 2 || k.c.asked.Load() != 1 {
+			t.Errorf("b was asked %d in %d groups, c %d", k.b.asked.Load(), k.b.sent.Load(), k.c.asked.Load())
 		}
 		k.takeAll(t, charges...) // denied by both: nothing to give back
 		b, c := k.b.asked.Load(), k.c.asked.Load()
@@ -282,6 +285,29 @@ func TestWhoIsAsked(t *testing.T) {
 		}
 		if k.b.asked.Load() != b || k.c.asked.Load() != c || b != 4 || c != 2 {
 			t.Errorf("b was asked %d, c %d", k.b.asked.Load(), k.c.asked.Load())
+		}
+	})
+}
+
+// All owners have been asked before one is waited for.
+func TestAllAreAskedBeforeOneIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newTrio(t)
+		defer k.Close()
+		waits := 0
+		wait := func(*owner.Call) error {
+			if waits++; k.b.asked.Load() != 2 || k.c.asked.Load() != 1 {
+				t.Errorf("b was asked for %d, c for %d", k.b.asked.Load(), k.c.asked.Load())
+			}
+			return nil
+		}
+		k.b.fails, k.c.fails = wait, wait
+		var charges []limit.Charge
+		for i, id := range []membership.NodeID{other, self, third, other} {
+			charges = append(charges, unit(k.named(t, id, i), tokens(t, 9)))
+		}
+		if v := k.takeAll(t, charges...); waits != 3 || !v[0].Allowed || !v[1].Allowed || !v[2].Allowed || !v[3].Allowed {
+			t.Errorf("after %d waits: %+v", waits, v)
 		}
 	})
 }

@@ -91,10 +91,26 @@ func (f peerFunc) Check(ctx context.Context, c *owner.Call, deadline int64) (lim
 	return f(ctx, c, deadline)
 }
 
-// CheckGroup is that of a peer that knows no groups.
-func (f peerFunc) CheckGroup(_ context.Context, _ []owner.Call, results []owner.Result, _ int64) {
+// Send is that of a peer that knows no groups.
+func (f peerFunc) Send(calls []owner.Call, results []owner.Result, deadline int64) Sent {
+	return awaitFunc(func(ctx context.Context) {
+		if len(calls) > 1 {
+			fail(results, ErrNoGroup)
+			return
+		}
+		v, err := f(ctx, &calls[0], deadline)
+		results[0] = owner.Result{Verdict: v, Err: err, Taken: err == nil && v.Allowed}
+	})
+}
+
+// awaitFunc is a Sent that is a function.
+type awaitFunc func(ctx context.Context)
+
+func (f awaitFunc) Await(ctx context.Context) { f(ctx) }
+
+func fail(results []owner.Result, err error) {
 	for i := range results {
-		results[i] = owner.Result{Err: ErrNoGroup}
+		results[i] = owner.Result{Err: err}
 	}
 }
 

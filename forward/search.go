@@ -26,11 +26,11 @@ type search struct {
 }
 
 // run looks by t, then waits and looks again, for as long as nobody has counted
-// the call and there is time. ours is what this node, being the owner by t, has
-// answered already; nil when it is not.
-func (s *search) run(ctx context.Context, t *routes, c *owner.Call, ours error) (limit.Verdict, error) {
+// the call and there is time. answered is what the owner by t, being s.asked, has
+// answered already; nil when it was not asked.
+func (s *search) run(ctx context.Context, t *routes, c *owner.Call, answered error) (limit.Verdict, error) {
 	for {
-		v, err := s.look(ctx, t, c, ours)
+		v, err := s.look(ctx, t, c, answered)
 		if !uncounted(err) {
 			return v, err
 		}
@@ -38,7 +38,7 @@ func (s *search) run(ctx context.Context, t *routes, c *owner.Call, ours error) 
 		if t, err = s.again(ctx, t, err); err != nil {
 			return limit.Verdict{}, err
 		}
-		ours = nil
+		answered = nil
 	}
 }
 
@@ -77,10 +77,15 @@ func (s *search) ask(ctx context.Context, t *routes, id membership.NodeID, way P
 		return limit.Verdict{}, ErrAbsent
 	}
 	v, err := way.Check(ctx, c, s.deadline)
-	if elsewhere, ok := errors.AsType[*transfer.NotMine](err); ok && elsewhere.Ring != t.ring.Fingerprint() {
-		s.router.cfg.Observer.RingMismatch()
-	}
+	s.router.compare(t, err)
 	return v, err
+}
+
+// compare tells the observer of a refusal by another ring than t's.
+func (r *Router) compare(t *routes, answer error) {
+	if elsewhere, ok := errors.AsType[*transfer.NotMine](answer); ok && elsewhere.Ring != t.ring.Fingerprint() {
+		r.cfg.Observer.RingMismatch()
+	}
 }
 
 // again returns the ring to look by next: one that has replaced t at once, else

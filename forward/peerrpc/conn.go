@@ -26,6 +26,7 @@ type conn struct {
 	peer  membership.Member
 	log   *slog.Logger
 	batch *batcher
+	sends sends
 	scans *time.Timer
 	retry chan struct{} // ends a pause between attempts
 	told  string        // what was last logged; of run

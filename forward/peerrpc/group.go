@@ -2,75 +2,115 @@ package peerrpc
 
 import (
 	"context"
+	"sync"
 
 	"github.com/ringlimit/ringlimit/forward"
 	"github.com/ringlimit/ringlimit/limit"
 	"github.com/ringlimit/ringlimit/owner"
 )
 
-// fewCalls is how large a group may be that needs no allocation.
-const fewCalls = 8
-
-// CheckGroup implements forward.Peer. The checks travel side by side in one frame.
-func (c *conn) CheckGroup(ctx context.Context, calls []owner.Call, results []owner.Result, deadline int64) {
-	var room [fewCalls]record
-	records := room[:0]
-	for i := range calls {
-		call := &calls[i]
-		r := record{
-			mode: call.Mode, rule: call.Rule.ID(), cost: call.Cost, name: call.Counter,
-			joined: i > 0, shadow: call.Shadow,
-		}
-		if !r.valid() || len(r.name) > maxName {
-			failAll(results, forward.ErrRejected)
-			return
-		}
-		records = append(records, r)
-	}
-	c.askAll(ctx, records, results, deadline)
-	if results[0].Err == errUnknownRule { // then none was counted
-		for i := range records {
-			if records[i].body = calls[i].Rule.Encode(); len(records[i].body) > maxBody {
-				failAll(results, forward.ErrRejected)
-				return
-			}
-		}
-		c.askAll(ctx, records, results, deadline)
-	}
-	for i := range results {
-		if results[i].Err == errUnknownRule {
-			results[i].Err = forward.ErrRejected // it would not learn it
-		}
-	}
-	refused := owner.Refused(calls, results)
-	for i := range results {
-		r := &results[i]
-		r.Taken = !refused && r.Err == nil && r.Verdict.Allowed && calls[i].Mode == limit.Take
-	}
+// sent is a group on its way. Its checks travel side by side in one frame.
+type sent struct {
+	conn     *conn
+	calls    []owner.Call
+	results  []owner.Result
+	deadline int64
+	records  []record
+	waiters  []*waiter // none if it could not be sent: then the results are there
 }
 
-// askAll sends the records of a group and waits for all answers.
-func (c *conn) askAll(ctx context.Context, records []record, results []owner.Result, deadline int64) {
-	var room [fewCalls]*waiter
-	waiters := room[:0]
-	for range records {
-		waiters = append(waiters, c.batch.waiters.get(deadline))
+// sends is a pool of them.
+type sends struct{ pool sync.Pool }
+
+func (p *sends) get() *sent {
+	if s, ok := p.pool.Get().(*sent); ok {
+		return s
 	}
-	leads, err := c.batch.addGroup(records, waiters)
-	if err != nil {
-		for _, w := range waiters {
-			c.batch.waiters.put(w)
+	return new(sent)
+}
+
+// put lets go of what is the caller's.
+func (p *sends) put(s *sent) {
+	clear(s.records)
+	*s = sent{records: s.records[:0], waiters: s.waiters[:0]}
+	p.pool.Put(s)
+}
+
+// Send implements forward.Peer.
+func (c *conn) Send(calls []owner.Call, results []owner.Result, deadline int64) forward.Sent {
+	s := c.sends.get()
+	s.conn, s.calls, s.results, s.deadline = c, calls, results, deadline
+	for i := range calls {
+		call := &calls[i]
+		s.records = append(s.records, record{
+			mode: call.Mode, rule: call.Rule.ID(), cost: call.Cost, name: call.Counter,
+			joined: i > 0, shadow: call.Shadow && len(calls) > 1,
+		})
+		if r := &s.records[i]; !r.valid() || len(r.name) > maxName {
+			failAll(results, forward.ErrRejected)
+			return s
 		}
-		failAll(results, err)
+	}
+	s.send()
+	return s
+}
+
+// Await implements forward.Sent. What an owner answers that lacks a rule was not
+// counted: it is asked once more, with the rules.
+func (s *sent) Await(ctx context.Context) {
+	s.receive(ctx)
+	if s.results[0].Err == errUnknownRule {
+		s.explain()
+		s.receive(ctx)
+	}
+	refused := owner.Refused(s.calls, s.results)
+	for i := range s.results {
+		r := &s.results[i]
+		if r.Err == errUnknownRule {
+			r.Err = forward.ErrRejected // it would not learn it
+		}
+		r.Taken = !refused && r.Err == nil && r.Verdict.Allowed && s.calls[i].Mode == limit.Take
+	}
+	s.conn.sends.put(s)
+}
+
+// explain is send with the bodies of the rules.
+func (s *sent) explain() {
+	for i := range s.records {
+		if s.records[i].body = s.calls[i].Rule.Encode(); len(s.records[i].body) > maxBody {
+			failAll(s.results, forward.ErrRejected)
+			return
+		}
+	}
+	s.send()
+}
+
+func (s *sent) send() {
+	b := s.conn.batch
+	for range s.records {
+		s.waiters = append(s.waiters, b.waiters.get(s.deadline))
+	}
+	leads, err := b.addGroup(s.records, s.waiters)
+	if err != nil {
+		for _, w := range s.waiters {
+			b.waiters.put(w)
+		}
+		s.waiters = s.waiters[:0]
+		failAll(s.results, err)
 		return
 	}
 	if leads {
-		c.batch.lead()
+		b.lead()
 	}
-	for i, w := range waiters {
-		a := c.batch.waiters.await(ctx, w)
-		results[i] = owner.Result{Verdict: a.verdict, Err: a.err}
+}
+
+// receive waits for all answers, if there are any to come.
+func (s *sent) receive(ctx context.Context) {
+	for i, w := range s.waiters {
+		a := s.conn.batch.waiters.await(ctx, w)
+		s.results[i] = owner.Result{Verdict: a.verdict, Err: a.err}
 	}
+	s.waiters = s.waiters[:0]
 }
 
 func failAll(results []owner.Result, err error) {
@@ -91,7 +131,7 @@ func (b *batcher) addGroup(records []record, waiters []*waiter) (leads bool, err
 	switch {
 	case b.link == down:
 		return false, forward.ErrAbsent
-	case !b.groups, len(records) > maxRecords, bytes > frameBytes:
+	case len(records) > 1 && (!b.groups || len(records) > maxRecords || bytes > frameBytes):
 		return false, forward.ErrNoGroup
 	case b.pending+len(records) > maxPending, b.queued+bytes > maxQueued:
 		return false, forward.ErrOverloaded

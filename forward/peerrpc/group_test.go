@@ -104,7 +104,7 @@ func TestGroupsOverAStream(t *testing.T) {
 		shadow.Shadow = true
 		calls, results := joinedCalls(callOf(tokens(t, 5), "small", 1), callOf(tokens(t, 100), "large", 1), shadow)
 		for i := range 20 {
-			p.peer.CheckGroup(context.Background(), calls, results, within(time.Second))
+			p.peer.Send(calls, results, within(time.Second)).Await(context.Background())
 			small, large := &results[0], &results[1]
 			if want := i < 5; small.Err != nil || small.Verdict.Allowed != want || small.Taken != want || !large.Verdict.Allowed || large.Taken != want {
 				t.Fatalf("request %d: %+v", i+1, results)
@@ -118,21 +118,21 @@ func TestGroupsOverAStream(t *testing.T) {
 			many = append(many, callOf(tokens(t, 5), fmt.Sprint(i), 1))
 		}
 		calls, results = joinedCalls(many...)
-		p.peer.CheckGroup(context.Background(), calls[:200], results[:200], within(time.Second))
+		p.peer.Send(calls[:200], results[:200], within(time.Second)).Await(context.Background())
 		if !results[199].Taken {
 			t.Errorf("a large group: %+v", results[199])
 		}
-		p.peer.CheckGroup(context.Background(), calls, results, within(time.Second))
+		p.peer.Send(calls, results, within(time.Second)).Await(context.Background())
 		if results[0].Err != forward.ErrNoGroup {
 			t.Errorf("more than fits a frame: %+v", results[0])
 		}
 		calls[1].Cost = 0
-		p.peer.CheckGroup(context.Background(), calls[:2], results[:2], within(time.Second))
+		p.peer.Send(calls[:2], results[:2], within(time.Second)).Await(context.Background())
 		if results[0].Err != forward.ErrRejected {
 			t.Errorf("without a cost: %+v", results[0])
 		}
 		p.pool.Close()
-		p.peer.CheckGroup(context.Background(), calls[2:4], results[2:4], within(time.Second))
+		p.peer.Send(calls[2:4], results[2:4], within(time.Second)).Await(context.Background())
 		if results[3].Err != forward.ErrAbsent {
 			t.Errorf("on a closed pool: %+v", results[3])
 		}
@@ -183,7 +183,7 @@ func TestOldOwnerKnowsNoGroups(t *testing.T) {
 		t.Cleanup(g.Stop)
 		synctest.Wait()
 		calls, results := joinedCalls(callOf(tokens(t, 5), "small", 1), callOf(tokens(t, 100), "large", 1))
-		peer.CheckGroup(context.Background(), calls, results, within(time.Second))
+		peer.Send(calls, results, within(time.Second)).Await(context.Background())
 		if results[0].Err != forward.ErrNoGroup || results[1].Err != forward.ErrNoGroup {
 			t.Errorf("a group: %+v", results)
 		}

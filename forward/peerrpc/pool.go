@@ -141,6 +141,9 @@ func (closed) Check(context.Context, *owner.Call, int64) (limit.Verdict, error) 
 	return limit.Verdict{}, forward.ErrAbsent
 }
 
-func (closed) CheckGroup(_ context.Context, _ []owner.Call, results []owner.Result, _ int64) {
+func (closed) Send(_ []owner.Call, results []owner.Result, _ int64) forward.Sent {
 	failAll(results, forward.ErrAbsent)
+	return closed{}
 }
+
+func (closed) Await(context.Context) {}

@@ -1,0 +1,101 @@
+package forward
+
+import "github.com/ringlimit/ringlimit/owner"
+
+// ask has all parts decided: each of them whole, or if its owner cannot, call by
+// call. All owners are asked before one is waited for, and from this goroutine: to
+// start another one would take half as long as a hop.
+func (g *group) ask() {
+	deadline := g.router.deadline(g.ctx, g.now)
+	for i := range g.parts {
+		g.send(&g.parts[i], deadline)
+	}
+	for i := range g.parts {
+		g.receive(&g.parts[i], deadline)
+	}
+	parallel(len(g.open), func(i int) { g.search(g.open[i], deadline) })
+}
+
+func (g *group) send(p *part, deadline int64) {
+	if p.owner == none || p.owner == g.routes.self {
+		return
+	}
+	if way := g.routes.peers[p.owner]; way != nil {
+		p.sent = way.Send(g.calls[p.from:p.to], g.results[p.from:p.to], deadline)
+	}
+}
+
+// receive waits for the answers to a part. Of whatever nobody has counted it makes
+// open calls.
+func (g *group) receive(p *part, deadline int64) {
+	here := p.owner == g.routes.self && p.owner != none
+	switch {
+	case here:
+		g.decideHere(p, deadline)
+	case p.sent != nil:
+		p.sent.Await(g.ctx)
+	default:
+		g.divide(p)
+		return
+	}
+	asked := g.routes.ring.Nodes()[p.owner]
+	for i := p.from; i < p.to; i++ {
+		g.places[i].asked = asked
+	}
+	switch err := g.results[p.from].Err; {
+	case p.to-p.from == 1 && uncounted(err):
+		g.router.compare(g.routes, err)
+		g.open = append(g.open, p.from)
+	case p.to-p.from > 1 && divisible(err):
+		g.divide(p)
+	default:
+		g.hear(p, here)
+	}
+}
+
+func (g *group) decideHere(p *part, deadline int64) {
+	calls, results := g.calls[p.from:p.to], g.results[p.from:p.to]
+	if len(calls) > 1 {
+		g.router.cfg.Local.DecideGroup(g.ctx, g.now, deadline, calls, results)
+		return
+	}
+	r := &results[0] // by itself it may wait while its partition changes hands
+	r.Err = g.router.cfg.Local.Decide(g.ctx, g.now, deadline, &calls[0], &r.Verdict)
+	r.Taken = r.Err == nil && r.Verdict.Allowed
+}
+
+// divide has each call of a part asked for by itself, of its owner first.
+func (g *group) divide(p *part) {
+	for i := p.from; i < p.to; i++ {
+		g.results[i], g.places[i].asked = owner.Result{}, ""
+		g.open = append(g.open, i)
+	}
+}
+
+// hear notes the verdicts of a part.
+func (g *group) hear(p *part, here bool) {
+	for i := p.from; i < p.to; i++ {
+		if r := &g.results[i]; r.Err == nil {
+			g.router.note(g.now, &g.calls[i], &r.Verdict, here)
+		}
+	}
+	if g.results[p.from].Err == nil {
+		g.router.heard(g.now, here)
+	}
+}
+
+// search has an open call decided, wherever its counter is. Its owner may have
+// answered already that it is not there.
+func (g *group) search(i int, deadline int64) {
+	r, c, result, place := g.router, &g.calls[i], &g.results[i], &g.places[i]
+	s := search{router: r, deadline: deadline, asked: place.asked, here: place.asked == g.routes.id}
+	answered := result.Err
+	*result = owner.Result{}
+	result.Verdict, result.Err = s.run(g.ctx, g.routes, c, answered)
+	place.asked = s.asked
+	if result.Err == nil {
+		result.Taken = result.Verdict.Allowed
+		r.heard(g.now, s.here)
+		r.note(g.now, c, &result.Verdict, s.here)
+	}
+}
