@@ -327,14 +327,21 @@ func (a *acknowledged) acknowledge() {
 
 // BenchmarkGroup is a request with two limits, as one caller sees it, beside one
 // with one limit: one-owner-x when both limits are of one other node, two-owners-x
-// when they are of two others.
+// when they are of two others. Over loopback both others compute on the caller's
+// cores, so that two-owners-x is about two-owners-cpu-x; over a wire it is what a
+// caller in a cluster sees.
 func BenchmarkGroup(b *testing.B) {
+	b.Run("loopback", func(b *testing.B) { benchGroup(b, nil) })
+	b.Run("wire", func(b *testing.B) { benchGroup(b, dialWire) })
+}
+
+func benchGroup(b *testing.B, dial func(context.Context, string) (net.Conn, error)) {
 	rule := tokens(b, 1e9)
 	var peers []forward.Peer
 	for _, id := range []membership.NodeID{"owner", "another"} {
 		l := loopback(b)
 		serve(b, serverConfig(id, holding(ringParams.Partitions)), l)
-		peers = append(peers, newPool(b, nil).Peer(membership.Member{ID: id, Peer: l.Addr().String()}))
+		peers = append(peers, newPool(b, dial).Peer(membership.Member{ID: id, Peer: l.Addr().String()}))
 	}
 	r, names := benchRouter(b, peers)
 	decide := func(names ...[]byte) asker {
@@ -356,6 +363,59 @@ func BenchmarkGroup(b *testing.B) {
 	b.ReportMetric(one.p50(), "one-p50-ns")
 	b.ReportMetric(both.p50()/one.p50(), "one-owner-x")
 	b.ReportMetric(two.p50()/one.p50(), "two-owners-x")
+	b.ReportMetric(two.cpu()/one.cpu(), "two-owners-cpu-x")
+}
+
+// slowWire delivers what is written to a connection half a millisecond later, or as
+// much more as the timers of the machine are late.
+type slowWire struct {
+	net.Conn
+	sent   chan delayed
+	closed chan struct{}
+	once   sync.Once
+}
+
+type delayed struct {
+	due  time.Time
+	data []byte
+}
+
+func dialWire(ctx context.Context, addr string) (net.Conn, error) {
+	c, err := dialTCP(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	w := &slowWire{Conn: c, sent: make(chan delayed, 1024), closed: make(chan struct{})}
+	go w.deliver()
+	return w, nil
+}
+
+func (w *slowWire) Write(p []byte) (int, error) {
+	select {
+	case w.sent <- delayed{time.Now().Add(500 * time.Microsecond), slices.Clone(p)}:
+		return len(p), nil
+	case <-w.closed:
+		return 0, net.ErrClosed
+	}
+}
+
+func (w *slowWire) Close() error {
+	w.once.Do(func() { close(w.closed) })
+	return w.Conn.Close()
+}
+
+func (w *slowWire) deliver() {
+	for {
+		select {
+		case <-w.closed:
+			return
+		case d := <-w.sent:
+			time.Sleep(time.Until(d.due))
+			if _, err := w.Conn.Write(d.data); err != nil {
+				return
+			}
+		}
+	}
 }
 
 var ringParams = ring.Params{Partitions: testPartitions, VirtualNodes: 20, Load: 1.25}
