@@ -38,24 +38,34 @@ func (n *Node) Limits(tier string) (body []byte, etag string, ok bool) { return 
 // tag. It reports false for a client without an entry.
 func (n *Node) Client(id string) (body []byte, etag string, ok bool) { return n.entity(clientOf(id)) }
 
+// Written is one write of a tier or client.
+type Written struct {
+	Was, Is []byte // the bodies before and after it, in canonical JSON; nil: not there
+	ETag    string // of Is; empty after a deletion
+}
+
 // PutLimits replaces a tier, or sets one rule of it; see [rules.ParseTierBody]. It
 // is in force here at once, and at the other nodes as soon as gossip has told them,
 // within a second as a rule. It outlives a restart of all nodes that have a data
 // directory.
-func (n *Node) PutLimits(tier string, body []byte, p Precondition) (etag string, err error) {
+func (n *Node) PutLimits(tier string, body []byte, p Precondition) (Written, error) {
 	return n.put(tierOf(tier), body, p)
 }
 
 // DeleteLimits deletes a tier that no client is in; see PutLimits.
-func (n *Node) DeleteLimits(tier string, p Precondition) error { return n.delete(tierOf(tier), p) }
+func (n *Node) DeleteLimits(tier string, p Precondition) (Written, error) {
+	return n.delete(tierOf(tier), p)
+}
 
 // PutClient replaces a client's tier and rules; see PutLimits.
-func (n *Node) PutClient(id string, body []byte, p Precondition) (etag string, err error) {
+func (n *Node) PutClient(id string, body []byte, p Precondition) (Written, error) {
 	return n.put(clientOf(id), body, p)
 }
 
 // DeleteClient deletes a client's entry; see PutLimits.
-func (n *Node) DeleteClient(id string, p Precondition) error { return n.delete(clientOf(id), p) }
+func (n *Node) DeleteClient(id string, p Precondition) (Written, error) {
+	return n.delete(clientOf(id), p)
+}
 
 // ApplyRules puts each tier and client of set that differs from what is in force,
 // all of them or none; see PutLimits. What set lacks stays. It returns what has
@@ -83,23 +93,23 @@ func (n *Node) entity(name rules.EntityName) (body []byte, etag string, ok bool)
 	return e.Body, e.ETag(), true
 }
 
-func (n *Node) put(name rules.EntityName, body []byte, p Precondition) (string, error) {
+func (n *Node) put(name rules.EntityName, body []byte, p Precondition) (Written, error) {
 	if n.gone.Load() {
-		return "", ErrLeft
+		return Written{}, ErrLeft
 	}
-	e, err := n.store.Put(name, body, p)
+	was, is, err := n.store.Put(name, body, p)
 	if err != nil {
-		return "", err
+		return Written{}, err
 	}
-	return e.ETag(), nil
+	return Written{Was: was.Body, Is: is.Body, ETag: is.ETag()}, nil
 }
 
-func (n *Node) delete(name rules.EntityName, p Precondition) error {
+func (n *Node) delete(name rules.EntityName, p Precondition) (Written, error) {
 	if n.gone.Load() {
-		return ErrLeft
+		return Written{}, ErrLeft
 	}
-	_, err := n.store.Delete(name, p)
-	return err
+	was, _, err := n.store.Delete(name, p)
+	return Written{Was: was.Body}, err
 }
 
 // restore reads the data directory.

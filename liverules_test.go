@@ -233,7 +233,7 @@ func TestAPartitionWithAWriteOnEachSideHeals(t *testing.T) {
 		putLimits(t, nodes[0], "default", window(3))
 		putLimits(t, nodes[1], "here", window(4))
 		putLimits(t, nodes[4], "there", window(5))
-		if err := nodes[4].DeleteLimits("bucket", Precondition{}); err != nil {
+		if _, err := nodes[4].DeleteLimits("bucket", Precondition{}); err != nil {
 			t.Fatal(err)
 		}
 		converge(t, time.Second, nodes[:4]...)
@@ -255,7 +255,7 @@ func TestAJoinerHasTheRulesBeforeItIsReady(t *testing.T) {
 		m := newMemory()
 		nodes := cluster(t, m, 3, parseRules(t, eachAlgorithm))
 		putLimits(t, nodes[0], "default", window(7))
-		if err := nodes[0].DeleteLimits("queue", Precondition{}); err != nil {
+		if _, err := nodes[0].DeleteLimits("queue", Precondition{}); err != nil {
 			t.Fatal(err)
 		}
 		converge(t, time.Second, nodes...)
@@ -320,7 +320,7 @@ func TestARestartOfAllNodesKeepsTheRules(t *testing.T) {
 		}
 		settle(t, nodes...)
 		putLimits(t, nodes[2], "default", window(77))
-		if err := nodes[1].DeleteLimits("queue", Precondition{}); err != nil {
+		if _, err := nodes[1].DeleteLimits("queue", Precondition{}); err != nil {
 			t.Fatal(err)
 		}
 		converge(t, time.Second, nodes...)
@@ -360,19 +360,19 @@ func TestChangesAreRefusedWithTheirReason(t *testing.T) {
 		n := start(t, newMemory().config(t, 0, parseRules(t, eachAlgorithm)))
 		_, tag, _ := n.Limits("default")
 		next, err := n.PutLimits("default", window(5), Precondition{IfMatch: tag})
-		if err != nil || next != `"1-node-0"` {
-			t.Fatal(next, err)
+		if err != nil || next.ETag != `"1-node-0"` || !strings.Contains(string(next.Is), `"limit":5,`) {
+			t.Fatalf("%s, %v", next.Is, err)
 		}
 		if _, err := n.PutLimits("default", window(6), Precondition{IfMatch: tag}); !errors.Is(err, ErrPrecondition) {
 			t.Errorf("an old tag: %v", err)
 		}
-		if err := n.DeleteLimits("nothing", Precondition{}); !errors.Is(err, ErrNotFound) {
+		if _, err := n.DeleteLimits("nothing", Precondition{}); !errors.Is(err, ErrNotFound) {
 			t.Errorf("deleting nothing: %v", err)
 		}
 		if _, err := n.PutClient("c", []byte(`{"tier":"window"}`), Precondition{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := n.DeleteLimits("window", Precondition{}); !errors.Is(err, ErrInUse) {
+		if _, err := n.DeleteLimits("window", Precondition{}); !errors.Is(err, ErrInUse) {
 			t.Errorf("a tier in use: %v", err)
 		}
 		bad := `{"rules":[{"name":"all","algorithm":"fixed_window","limit":-1,"window":"1h"}]}`
@@ -380,7 +380,7 @@ func TestChangesAreRefusedWithTheirReason(t *testing.T) {
 			t.Errorf("a bad rule: %v", err)
 		}
 		hasLimit(t, n, "default", 5)
-		if err := n.DeleteClient("c", Precondition{}); err != nil {
+		if _, err := n.DeleteClient("c", Precondition{}); err != nil {
 			t.Fatal(err)
 		}
 		changes, err := n.ApplyRules(parseRules(t, eachAlgorithm)) // as after a SIGHUP

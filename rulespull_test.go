@@ -101,7 +101,7 @@ func storeWith(t *testing.T, node string, tiers ...string) *live.Store {
 	t.Helper()
 	s := live.NewStore(node)
 	for _, tier := range tiers {
-		if _, err := s.Put(tierOf(tier), window(1), Precondition{}); err != nil {
+		if _, _, err := s.Put(tierOf(tier), window(1), Precondition{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -121,7 +121,7 @@ func TestPullIsQuietOnceNothingIsNew(t *testing.T) {
 		}
 		// It stays behind, and what it says may be late, too.
 		late := a.Summary()
-		if _, err := p.store.Put(tierOf("x"), window(2), Precondition{}); err != nil {
+		if _, _, err := p.store.Put(tierOf("x"), window(2), Precondition{}); err != nil {
 			t.Fatal(err)
 		}
 		p.join("a", late, from(a))
@@ -132,7 +132,7 @@ func TestPullIsQuietOnceNothingIsNew(t *testing.T) {
 		if p.times("a") != 1 || p.times("b") != 1 {
 			t.Errorf("asked %d and %d times without news", p.times("a"), p.times("b"))
 		}
-		if _, err := b.Put(tierOf("z"), window(3), Precondition{}); err != nil {
+		if _, _, err := b.Put(tierOf("z"), window(3), Precondition{}); err != nil {
 			t.Fatal(err)
 		}
 		p.join("b", b.Summary(), from(b))

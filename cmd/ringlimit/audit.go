@@ -4,23 +4,24 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/ringlimit/ringlimit"
 	"github.com/ringlimit/ringlimit/front/adminfront"
 	"github.com/ringlimit/ringlimit/rules"
 )
 
 // note logs what a PUT or DELETE has changed. Only the entity is compared: there
 // may be a hundred thousand.
-func (e *editor) note(w adminfront.Write, was, now adminfront.Document) {
+func (e *editor) note(w adminfront.Write, written ringlimit.Written) {
 	by := "anyone at " + w.Author.Address
 	if w.Author.Token {
 		by = "the token's holder at " + w.Author.Address
 	}
 	name := rules.EntityName{Kind: rules.EntityKind(w.Entity.Kind), Name: w.Entity.Name}
-	changes := rules.Diff(only(name, was.Body), only(name, now.Body))
+	changes := rules.Diff(only(name, written.Was), only(name, written.Is))
 	if len(changes) == 0 {
-		e.log.Info("rules written as they were", "by", by, "entity", name.String(), "etag", now.ETag)
+		e.audit.Info("rules written as they were", "by", by, "entity", name.String(), "etag", written.ETag)
 	}
-	e.audit(by, changes)
+	e.noteAll(by, changes)
 }
 
 // only is a Set of one entity, or of none.
@@ -29,9 +30,9 @@ func only(name rules.EntityName, body []byte) *rules.Set {
 	return set
 }
 
-func (e *editor) audit(by string, changes []rules.Change) {
+func (e *editor) noteAll(by string, changes []rules.Change) {
 	for _, c := range changes {
-		e.log.Info("rules changed", "by", by, "entity", c.Entity.String(), "rule", c.Rule, "field", c.Field, "from", shorten(c.From), "to", shorten(c.To))
+		e.audit.Info("rules changed", "by", by, "entity", c.Entity.String(), "rule", c.Rule, "field", c.Field, "from", shorten(c.From), "to", shorten(c.To))
 	}
 }
 

@@ -48,7 +48,11 @@ at any admin port.`,
 			if err != nil {
 				return err
 			}
-			instances, err := o.instances(log)
+			audit, err := c.logger(slog.LevelInfo) // who changed which rule is worth a line here too
+			if err != nil {
+				return err
+			}
+			instances, err := o.instances(log, audit)
 			if err != nil {
 				return err
 			}
@@ -64,7 +68,7 @@ at any admin port.`,
 }
 
 // instances are the nodes to run; the first is the one that the others join.
-func (o devOptions) instances(log *slog.Logger) ([]*instance, error) {
+func (o devOptions) instances(log, audit *slog.Logger) ([]*instance, error) {
 	if o.nodes < 1 || o.nodes > maxDevNodes {
 		return nil, fmt.Errorf("--nodes: must be from 1 to %d", maxDevNodes)
 	}
@@ -78,7 +82,7 @@ func (o devOptions) instances(log *slog.Logger) ([]*instance, error) {
 	var all []*instance
 	for n := range o.nodes {
 		s := o.settings(n)
-		i := &instance{settings: s, from: devOrigins(), name: s.name, rules: set, log: log.With("node", s.name)}
+		i := &instance{settings: s, from: devOrigins(), name: s.name, rules: set, log: log.With("node", s.name), audit: audit.With("node", s.name)}
 		if n == 0 {
 			i.file = file // one node tells the others
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"sync"
 
 	"github.com/ringlimit/ringlimit"
 	"github.com/ringlimit/ringlimit/front"
@@ -18,10 +17,8 @@ import (
 // file. Every change leaves a line in the log for each field: who, what, from, to.
 type editor struct {
 	*standIn
-	log *slog.Logger
-	// mu lets one change be made at a time, so that the log tells each from what
-	// was there before it.
-	mu sync.Mutex
+	log   *slog.Logger
+	audit *slog.Logger // of changes
 }
 
 // All is adminfront.Rules'. The tag is read first: rules that are newer than their
@@ -61,15 +58,12 @@ func (e *editor) Put(w adminfront.Write, body []byte) (now adminfront.Document, 
 	if err != nil {
 		return now, false, err
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	was, existed := document(n, w.Entity)
-	if err := put(n, w, body); err != nil {
+	written, err := put(n, w, body)
+	if err != nil {
 		return now, false, e.refused(n, w.Entity, err)
 	}
-	now, _ = document(n, w.Entity)
-	e.note(w, was, now)
-	return now, !existed, nil
+	e.note(w, written)
+	return adminfront.Document{Body: written.Is, ETag: written.ETag}, written.Was == nil, nil
 }
 
 // Delete is adminfront.Rules'.
@@ -78,13 +72,11 @@ func (e *editor) Delete(w adminfront.Write) error {
 	if err != nil {
 		return err
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	was, _ := document(n, w.Entity)
-	if err := remove(n, w); err != nil {
+	written, err := remove(n, w)
+	if err != nil {
 		return e.refused(n, w.Entity, err)
 	}
-	e.note(w, was, adminfront.Document{})
+	e.note(w, written)
 	return nil
 }
 
@@ -94,8 +86,6 @@ func (e *editor) apply(set *rules.Set, by string) error {
 	if err != nil {
 		return err
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	changes, err := n.ApplyRules(set)
 	if err != nil {
 		return err
@@ -103,7 +93,7 @@ func (e *editor) apply(set *rules.Set, by string) error {
 	if len(changes) == 0 {
 		e.log.Info("the rules are in force already", "by", by)
 	}
-	e.audit(by, changes)
+	e.noteAll(by, changes)
 	return nil
 }
 
@@ -116,17 +106,15 @@ func document(n *ringlimit.Node, of adminfront.Entity) (adminfront.Document, boo
 	return adminfront.Document{Body: body, ETag: etag}, ok
 }
 
-func put(n *ringlimit.Node, w adminfront.Write, body []byte) (err error) {
+func put(n *ringlimit.Node, w adminfront.Write, body []byte) (ringlimit.Written, error) {
 	p := ringlimit.Precondition{IfMatch: w.IfMatch, IfNoneMatch: w.IfNoneMatch}
 	if w.Entity.Kind == adminfront.Client {
-		_, err = n.PutClient(w.Entity.Name, body, p)
-	} else {
-		_, err = n.PutLimits(w.Entity.Name, body, p)
+		return n.PutClient(w.Entity.Name, body, p)
 	}
-	return err
+	return n.PutLimits(w.Entity.Name, body, p)
 }
 
-func remove(n *ringlimit.Node, w adminfront.Write) error {
+func remove(n *ringlimit.Node, w adminfront.Write) (ringlimit.Written, error) {
 	p := ringlimit.Precondition{IfMatch: w.IfMatch, IfNoneMatch: w.IfNoneMatch}
 	if w.Entity.Kind == adminfront.Client {
 		return n.DeleteClient(w.Entity.Name, p)

@@ -28,6 +28,7 @@ type instance struct {
 	hangup   <-chan os.Signal // each asks to apply the file; nil: none come
 	token    []byte           // what a change of rules needs; nil: nothing
 	log      *slog.Logger
+	audit    *slog.Logger // of changes of the rules
 	// notice is how long /readyz says 503 before the doors close, so that a load
 	// balancer sees it and sends no more.
 	notice time.Duration
@@ -54,6 +55,7 @@ func newInstance(s *settings, from origins, log *slog.Logger) (*instance, error)
 		return nil, from.place("admin-token-file", err)
 	}
 	i := &instance{settings: s, from: from, name: name, secret: secret, token: token, identity: identity, rules: new(rules.Set), log: log.With("node", name)}
+	i.audit = i.log
 	if s.rules == "" {
 		return i, nil
 	}
@@ -104,7 +106,7 @@ func (i *instance) open() (*running, error) {
 		registry: newRegistry(),
 		health:   newGRPCServer(doors.grpc),
 	}
-	r.editor = &editor{standIn: r.stand, log: i.log}
+	r.editor = &editor{standIn: r.stand, log: i.log, audit: i.audit}
 	api := httpfront.New(httpfront.Config{
 		Checker:   r.stand,
 		Limits:    inForce{r.stand, i.rules},

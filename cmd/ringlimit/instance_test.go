@@ -25,7 +25,7 @@ func alone() *instance {
 	for _, a := range []*string{&s.http, &s.grpc, &s.peer, &s.gossip, &s.admin} {
 		*a = "127.0.0.1:0"
 	}
-	return &instance{settings: s, name: s.name, rules: new(rules.Set), log: slog.New(slog.DiscardHandler)}
+	return &instance{settings: s, name: s.name, rules: new(rules.Set), log: slog.New(slog.DiscardHandler), audit: slog.New(slog.DiscardHandler)}
 }
 
 func TestHealthFollowsReadiness(t *testing.T) {

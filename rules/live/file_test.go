@@ -146,7 +146,7 @@ func TestAWriteThatCannotBeKeptIsRefused(t *testing.T) {
 	s := NewStore("a")
 	full := errors.New("no space left")
 	s.keep = func([]Entry) error { return full }
-	if _, err := s.Put(tier("free"), limits(1), Precondition{}); !errors.Is(err, full) || !s.Empty() {
+	if _, _, err := s.Put(tier("free"), limits(1), Precondition{}); !errors.Is(err, full) || !s.Empty() {
 		t.Errorf("%v, %+v", err, s.Summary())
 	}
 	other := NewStore("b")

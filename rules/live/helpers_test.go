@@ -23,7 +23,7 @@ func limits(n int) []byte {
 
 func put(t testing.TB, s *Store, name rules.EntityName, body []byte) Entry {
 	t.Helper()
-	e, err := s.Put(name, body, Precondition{})
+	_, e, err := s.Put(name, body, Precondition{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func put(t testing.TB, s *Store, name rules.EntityName, body []byte) Entry {
 
 func remove(t testing.TB, s *Store, name rules.EntityName) Entry {
 	t.Helper()
-	e, err := s.Delete(name, Precondition{})
+	_, e, err := s.Delete(name, Precondition{})
 	if err != nil {
 		t.Fatal(err)
 	}

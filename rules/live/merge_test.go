@@ -36,13 +36,23 @@ func TestStoresConverge(t *testing.T) {
 				if n.Kind == rules.ClientEntity {
 					body = []byte(rapid.SampledFrom([]string{`{"tier":"free"}`, `{"tier":"paid"}`, `{}`, string(body)}).Draw(rt, "client"))
 				}
-				if e, err := pick("at").Put(n, body, Precondition{}); err == nil {
+				s := pick("at")
+				before, _ := s.Get(n)
+				if was, e, err := s.Put(n, body, Precondition{}); err == nil {
 					writes = append(writes, e)
+					if was.Stamp() != before.Stamp() {
+						rt.Fatalf("replaced %+v, says it was %+v", before, was)
+					}
 				}
 			},
 			"delete": func(rt *rapid.T) {
-				if e, err := pick("at").Delete(name.Draw(rt, "name"), Precondition{}); err == nil {
+				n, s := name.Draw(rt, "name"), pick("at")
+				before, _ := s.Get(n)
+				if was, e, err := s.Delete(n, Precondition{}); err == nil {
 					writes = append(writes, e)
+					if was.Body == nil || was.Stamp() != before.Stamp() {
+						rt.Fatalf("deleted %+v, says it was %+v", before, was)
+					}
 				}
 			},
 			"exchange": func(rt *rapid.T) { copyAll(t, pick("to"), pick("from")) },
@@ -208,7 +218,7 @@ func TestRoomIsBounded(t *testing.T) {
 	if n, _, err := s.Merge(tombstones(5)); n != 5 || err != nil {
 		t.Error(n, err)
 	}
-	if _, err := s.Put(tier("free"), limits(1), Precondition{}); err != ErrFull {
+	if _, _, err := s.Put(tier("free"), limits(1), Precondition{}); err != ErrFull {
 		t.Errorf("a write into a store that is half full: %v", err)
 	}
 	if e := put(t, s, client("0"), limits(1)); e.Version.Count != 2 { // one that is there already

@@ -6,24 +6,26 @@ import (
 	"github.com/ringlimit/ringlimit/rules"
 )
 
-// Put writes an entity. The body is JSON as package rules reads it for the
-// entity's kind. The error is package rules' for a bad body, ErrPrecondition,
-// ErrFull, or that of the file; then nothing has changed.
-func (s *Store) Put(name rules.EntityName, body []byte, p Precondition) (Entry, error) {
+// Put writes an entity, and returns what it replaces: the zero Entry or a tombstone
+// if there was nothing. The body is JSON as package rules reads it for the entity's
+// kind. The error is package rules' for a bad body, ErrPrecondition, ErrFull, or
+// that of the file; then nothing has changed.
+func (s *Store) Put(name rules.EntityName, body []byte, p Precondition) (was, is Entry, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := p.check(s.entries[name].Entry); err != nil {
-		return Entry{}, err
+	was = s.entries[name].Entry
+	if err := p.check(was); err != nil {
+		return Entry{}, Entry{}, err
 	}
 	canonical, err := s.parse(name, body)
 	if err != nil {
-		return Entry{}, err
+		return Entry{}, Entry{}, err
 	}
 	written, err := s.write(map[rules.EntityName][]byte{name: canonical})
 	if err != nil {
-		return Entry{}, err
+		return Entry{}, Entry{}, err
 	}
-	return written[0], nil
+	return was, written[0], nil
 }
 
 // parse reads a body. A single rule goes into what the tier has now, so this is
@@ -38,26 +40,27 @@ func (s *Store) parse(name rules.EntityName, body []byte) ([]byte, error) {
 	return nil, fmt.Errorf("%s: there is no such kind", name)
 }
 
-// Delete deletes an entity. The error is ErrNotFound, ErrPrecondition, ErrInUse or
-// that of the file; then nothing has changed. The entry is the tombstone.
-func (s *Store) Delete(name rules.EntityName, p Precondition) (Entry, error) {
+// Delete deletes an entity, and returns what was there and the tombstone. The error
+// is ErrNotFound, ErrPrecondition, ErrInUse or that of the file; then nothing has
+// changed.
+func (s *Store) Delete(name rules.EntityName, p Precondition) (was, is Entry, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.entries[name].Entry
-	if err := p.check(e); err != nil {
-		return Entry{}, err
+	was = s.entries[name].Entry
+	if err := p.check(was); err != nil {
+		return Entry{}, Entry{}, err
 	}
-	if e.Body == nil {
-		return Entry{}, ErrNotFound
+	if was.Body == nil {
+		return Entry{}, Entry{}, ErrNotFound
 	}
 	written, err := s.write(map[rules.EntityName][]byte{name: nil})
 	switch {
 	case err == nil:
-		return written[0], nil
+		return was, written[0], nil
 	case name.Kind == rules.TierEntity && s.Rules().Clients(name.Name) > 0:
-		return Entry{}, fmt.Errorf("%w: %w", ErrInUse, err)
+		return Entry{}, Entry{}, fmt.Errorf("%w: %w", ErrInUse, err)
 	}
-	return Entry{}, err
+	return Entry{}, Entry{}, err
 }
 
 // Apply writes each entity of set that differs from the store's, all in one. What
