@@ -60,12 +60,33 @@ func unsupported(field, problem string) error {
 }
 
 // condition reads If-Match or If-None-Match. One that is there and empty, as a
-// script with an unset variable sends it, would guard nothing.
+// script with an unset variable sends it, would guard nothing; nor would an
+// If-None-Match whose tag has lost its quotes in a shell.
 func condition(h http.Header, name string) (string, error) {
 	lines := h.Values(name)
-	value := strings.TrimSpace(strings.Join(lines, ", "))
-	if len(lines) > 0 && strings.Trim(value, ", ") == "" {
-		return "", &limit.InputError{Field: name, Problem: "is empty; it must be the ETag of the answer to a GET, or *"}
+	value := strings.Trim(strings.Join(lines, ","), " \t,")
+	if len(lines) > 0 && value != "*" && !areTags(value) {
+		return "", &limit.InputError{Field: name, Problem: "must be * or the ETag of the answer to a GET, quotes included"}
 	}
 	return value, nil
+}
+
+// areTags says whether a header value is a list of entity tags; see RFC 9110,
+// section 8.8.3. Their text may hold commas.
+func areTags(value string) bool {
+	for {
+		text, quoted := strings.CutPrefix(strings.TrimPrefix(value, "W/"), `"`)
+		text, rest, closed := strings.Cut(text, `"`)
+		if !quoted || !closed || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+			return false
+		}
+		rest = strings.TrimLeft(rest, " \t")
+		value = strings.TrimLeft(rest, " \t,") // empty elements are allowed
+		if rest == "" || value == "" {
+			return true
+		}
+		if rest[0] != ',' {
+			return false
+		}
+	}
 }

@@ -12,18 +12,25 @@ type Precondition struct {
 
 // check is ErrPrecondition unless p holds. A deleted entity is not there.
 func (p Precondition) check(e Entry) error {
-	if p.IfMatch != "" && !matches(p.IfMatch, e) || p.IfNoneMatch != "" && matches(p.IfNoneMatch, e) {
+	if p.IfMatch != "" && !matches(p.IfMatch, e, false) || p.IfNoneMatch != "" && matches(p.IfNoneMatch, e, true) {
 		return ErrPrecondition
 	}
 	return nil
 }
 
-func matches(tags string, e Entry) bool {
-	if e.Body == nil {
-		return false
+// matches says whether e is there and one of tags. A tag with W/ in front is
+// compared without it if weak is set, as section 8.8.3.2 asks for If-None-Match, and
+// is else none of e's.
+func matches(tags string, e Entry, weak bool) bool {
+	if e.Body == nil || strings.TrimSpace(tags) == "*" {
+		return e.Body != nil
 	}
 	for tag := range strings.SplitSeq(tags, ",") {
-		if tag = strings.TrimSpace(tag); tag == "*" || tag == e.ETag() {
+		tag = strings.TrimSpace(tag)
+		if weak {
+			tag = strings.TrimPrefix(tag, "W/")
+		}
+		if tag == e.ETag() {
 			return true
 		}
 	}

@@ -31,7 +31,7 @@ func TestBadBodyChangesNothing(t *testing.T) {
 	put(t, s, tier("free"), limits(10))
 	before, summary := s.Rules(), s.Summary()
 	for _, body := range []string{``, `{`, `{"rules":[{"name":"x","algorithm":"none","limit":1,"window":"1s"}]}`, `[]`} {
-		_, err := s.Put(tier("free"), []byte(body), Precondition{})
+		_, _, err := s.Put(tier("free"), []byte(body), Precondition{})
 		if _, ok := errors.AsType[*rules.Error](err); !ok {
 			t.Errorf("%s: %v, want a *rules.Error", body, err)
 		}
@@ -60,6 +60,10 @@ func TestPreconditions(t *testing.T) {
 		{"there", Precondition{IfNoneMatch: "*"}, false},
 		{"there", Precondition{IfNoneMatch: `"1-a"`}, false},
 		{"there", Precondition{IfNoneMatch: `"7-a"`}, true},
+		{"there", Precondition{IfNoneMatch: `"7-a", W/"1-a"`}, false}, // here they do
+		{"there", Precondition{IfNoneMatch: `W/"7-a"`}, true},
+		{"there", Precondition{IfNoneMatch: `"a,*,b"`}, true},
+		{"there", Precondition{IfMatch: `"a,*,b"`}, false},
 		{"there", Precondition{IfMatch: `"1-a"`, IfNoneMatch: "*"}, false},
 		{"absent", Precondition{IfMatch: "*"}, false},
 		{"absent", Precondition{IfNoneMatch: "*"}, true},
@@ -75,10 +79,10 @@ func TestPreconditions(t *testing.T) {
 			t.Errorf("%s, %+v: %v, want holds %v", c.name, c.p, err, c.holds)
 		}
 	}
-	if _, err := s.Put(tier("there"), limits(11), Precondition{IfMatch: `"2-a"`}); !errors.Is(err, ErrPrecondition) {
+	if _, _, err := s.Put(tier("there"), limits(11), Precondition{IfMatch: `"2-a"`}); !errors.Is(err, ErrPrecondition) {
 		t.Errorf("Put with an old tag: %v", err)
 	}
-	if _, err := s.Delete(tier("there"), Precondition{IfMatch: `"2-a"`}); !errors.Is(err, ErrPrecondition) {
+	if _, _, err := s.Delete(tier("there"), Precondition{IfMatch: `"2-a"`}); !errors.Is(err, ErrPrecondition) {
 		t.Errorf("Delete with an old tag: %v", err)
 	}
 	if strings.Contains(shown(s.Rules()), `"limit":11`) {
@@ -97,7 +101,7 @@ func TestDelete(t *testing.T) {
 	put(t, s, tier("default"), limits(10))
 	put(t, s, tier("free"), limits(10))
 	put(t, s, client("cust"), []byte(`{"tier":"free"}`))
-	if _, err := s.Delete(tier("free"), Precondition{}); !errors.Is(err, ErrInUse) {
+	if _, _, err := s.Delete(tier("free"), Precondition{}); !errors.Is(err, ErrInUse) {
 		t.Errorf("a tier with clients: %v, want ErrInUse", err)
 	}
 	remove(t, s, client("cust"))
@@ -106,7 +110,7 @@ func TestDelete(t *testing.T) {
 		t.Errorf("the tombstone is %+v", e)
 	}
 	for _, name := range []rules.EntityName{tier("free"), client("cust"), tier("never")} {
-		if _, err := s.Delete(name, Precondition{}); !errors.Is(err, ErrNotFound) {
+		if _, _, err := s.Delete(name, Precondition{}); !errors.Is(err, ErrNotFound) {
 			t.Errorf("deleting %s: %v, want ErrNotFound", name, err)
 		}
 	}
