@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -15,10 +14,17 @@ func (n EntityName) label() string {
 }
 
 // ParseTierBody reads the body of a PUT of a tier and returns it in its
-// canonical form. It is either all rules of the tier, {"rules":[…]}, or one rule:
-// this takes the place of the rule of its name that the tier has in current, or
-// is added behind the others. A single rule without a name is named by its
-// route_pattern. current may be nil. The error is an *Error.
+// canonical form. It is either all rules of the tier, {"rules":[…]}, or one rule
+// to set among those that the tier has in current, which may be nil:
+//
+//   - With a name it takes the place of the rule of that name, whole; or it is
+//     added behind the others.
+//   - Without one it sets the limit of its route_pattern: of the rule that has
+//     this pattern, whose name and other fields stay unless they are given. Where
+//     there is none it is added, named by the pattern. Of several it is the one so
+//     named; else the error says which there are.
+//
+// The error is an *Error.
 func ParseTierBody(tier string, body []byte, current *Set) (canonical []byte, err error) {
 	name := EntityName{TierEntity, tier}
 	r := &reader{file: name.label(), json: true}
@@ -112,46 +118,4 @@ func (r *reader) readEntity(ed *entityDraft, v *value) {
 		items, _ := r.items(f.value, f.key, `[{"name":"global","algorithm":"token_bucket","limit":100,"window":"60s"}]`)
 		r.readRules(ed, items, indexed(f.key))
 	}
-}
-
-// readOne reads a single rule among those that the tier has.
-func (r *reader) readOne(ed *entityDraft, one *value, current *Set) {
-	nameByPattern(one)
-	items := r.itemsOf(ed.name, current)
-	at := slices.IndexFunc(items, func(item *value) bool { return item.sameText("name", one) })
-	if at < 0 {
-		at, items = len(items), append(items, nil)
-	}
-	items[at] = one
-	r.readRules(ed, items, func(i int) string {
-		if i == at {
-			return ""
-		}
-		return indexed("rules")(i)
-	})
-}
-
-func nameByPattern(rule *value) {
-	pattern := rule.member("route_pattern")
-	if rule.member("name") == nil && pattern != nil && pattern.kind == text {
-		rule.members = append(rule.members, member{"name", pattern.at, pattern})
-	}
-}
-
-// itemsOf are the rules that the entity has in current.
-func (r *reader) itemsOf(name EntityName, current *Set) []*value {
-	if current == nil {
-		return nil
-	}
-	body, ok := current.Entity(name)
-	if !ok {
-		return nil
-	}
-	return r.parseJSON(body).member("rules").items
-}
-
-// sameText reports whether both values have the same text in a field.
-func (v *value) sameText(field string, other *value) bool {
-	a, b := v.member(field), other.member(field)
-	return a != nil && b != nil && a.kind == text && b.kind == text && a.text == b.text
 }
