@@ -31,11 +31,14 @@ type Set struct {
 
 // copied is a Set of the same entities, to be changed and then linked.
 func (s *Set) copied() *Set {
-	c := &Set{tiers: cloneMap(s.tiers), clients: cloneMap(s.clients)}
-	if c.bodies = s.bodies; len(s.bodies) > 2*len(s.clients) {
-		c.bodies = nil
+	c := &Set{tiers: cloneMap(s.tiers), clients: cloneMap(s.clients), bodies: map[string]*entity{}}
+	if len(s.bodies) <= 2*len(s.clients) {
+		c.bodies = cloneMap(s.bodies)
+		return c
 	}
-	c.bodies = cloneMap(c.bodies)
+	for _, e := range c.clients { // and no body that none has any more
+		c.shared(e)
+	}
 	return c
 }
 
@@ -46,18 +49,26 @@ func cloneMap(m map[string]*entity) map[string]*entity {
 	return maps.Clone(m)
 }
 
-// put sets an entity. Clients with equal bodies share one: ten thousand of them
-// with a few kinds of rules then fit into the processor's caches. A warning says
-// where its entity stands, so one that has some is not shared.
+// put sets an entity.
 func (s *Set) put(name EntityName, e *entity) {
-	if name.Kind == ClientEntity && len(e.warnings) == 0 {
-		if same := s.bodies[string(e.body)]; same != nil {
-			e = same
-		} else {
-			s.bodies[string(e.body)] = e
-		}
+	if name.Kind == ClientEntity {
+		e = s.shared(e)
 	}
 	s.of(name.Kind)[name.Name] = e
+}
+
+// shared is the one entity of all clients with this body: ten thousand of them
+// with a few kinds of rules then fit into the processor's caches. A warning says
+// where its entity stands, so one that has some is not shared.
+func (s *Set) shared(e *entity) *entity {
+	if len(e.warnings) > 0 {
+		return e
+	}
+	if same := s.bodies[string(e.body)]; same != nil {
+		return same
+	}
+	s.bodies[string(e.body)] = e
+	return e
 }
 
 func (s *Set) of(kind EntityKind) map[string]*entity {
