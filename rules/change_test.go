@@ -160,7 +160,17 @@ func FuzzBodies(f *testing.F) {
 	for _, seed := range []string{`{"rules":[{"name":"x",` + countTen + `}]}`, `{"route_pattern":"GET /{x}",` + countTen + `}`, `{"tier":"free","rules":[]}`, `{"rules":[{"name":"u","unlimited":true,"by":["ip"],"priority":-1}]}`, `[`, `{"rules":null}`, `{"a":1}{`, "\"\xff\""} {
 		f.Add([]byte(seed), "free")
 	}
-	s := parse(f, "tiers: {free: [{name: a, algorithm: token_bucket, limit: 1, window: 1s}]}")
+	f.Add([]byte(`{"route_pattern":"/b","limit":1,"algorithm":"leaky_bucket","window_s":1}`), "free")
+	f.Add([]byte(`{"route_pattern":"/c","unlimited":true,"priority":1}`), "free")
+	s := parse(f, `
+tiers:
+  free:
+    - {name: a, algorithm: token_bucket, limit: 1, window: 1s}
+    - {name: b, route_pattern: /b, unlimited: true}
+    - {name: c, route_pattern: /c, by: [ip], on_failure: deny, on_missing: deny, algorithm: token_bucket, limit: 1, window: 1s}
+    - {name: d1, route_pattern: /d, algorithm: token_bucket, limit: 1, window: 1s}
+    - {name: d2, route_pattern: /d, algorithm: token_bucket, limit: 1, window: 1s}
+`)
 	f.Fuzz(func(t *testing.T, body []byte, name string) {
 		if tier, err := ParseTierBody(name, body, s); err == nil {
 			checkCanonical(t, s, tierName(name), tier)

@@ -24,7 +24,7 @@ func FuzzParse(f *testing.F) {
 		f.Fatal(err)
 	}
 	for _, seed := range []string{
-		string(example), levels, "", "tiers:", "tiers: {a: [{}]}", "tiers: {a: [&x {name: *x}]}", "? [a]\n: b", "tiers: !!map {a: []}",
+		string(example), levels, "", "tiers:", "tiers: {a: []}\nclients: {c: {tier: a, rules: [{name: u, unlimited: true, priority: -3}]}, d: {tier: b}}", "tiers: {a: [{}]}", "tiers: {a: [&x {name: *x}]}", "? [a]\n: b", "tiers: !!map {a: []}",
 		"tiers: {a: [{name: a, algorithm: token_bucket, limit: 1, window: 1s, burst: 2, durability: sync, by: [ip, attribute x], route_pattern: 'GET /{x...}'}]}",
 		"- - - -", "[[[[", "a: |\n  b\n", "%YAML 1.2\n---\ntiers: {}\n", "tiers:\n  a:\n  - <<: {name: b}\n", "\"\\x00\": {", "tiers: {\"\": []}",
 	} {
@@ -39,8 +39,13 @@ func FuzzParse(f *testing.F) {
 		}
 		checkRendered(t, s)
 		again := parse(t, string(data))
-		for tier := range s.tiers {
-			req := limit.Request{Tier: tier, Route: route, IP: netip.MustParseAddr("192.0.2.1")}
+		for n := range s.entities() {
+			req := limit.Request{Route: route, IP: netip.MustParseAddr("192.0.2.1")}
+			if n.Kind == TierEntity {
+				req.Tier = n.Name
+			} else {
+				req.Key = n.Name
+			}
 			checkEqual(t, req, matchAll(t, s, req), matchAll(t, again, req))
 		}
 	})

@@ -48,14 +48,19 @@ tiers:
 func checkRendered(t failer, s *Set) {
 	t.Helper()
 	var doc struct {
-		Tiers map[string]struct{ Rules []json.RawMessage }
+		Tiers   map[string]struct{ Rules []json.RawMessage }
+		Clients map[string]json.RawMessage
 	}
 	if err := json.Unmarshal(s.LimitsJSON(), &doc); err != nil {
 		t.Fatalf("%v in %s", err, s.LimitsJSON())
 	}
-	file := map[string]map[string][]json.RawMessage{"tiers": {}}
+	tiers := map[string][]json.RawMessage{}
 	for name, tier := range doc.Tiers {
-		file["tiers"][name] = tier.Rules
+		tiers[name] = tier.Rules
+	}
+	file := map[string]any{"tiers": tiers}
+	if doc.Clients != nil {
+		file["clients"] = doc.Clients
 	}
 	again, err := Parse("again.json", encode(file))
 	if err != nil {
