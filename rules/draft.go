@@ -46,6 +46,9 @@ func (r *reader) readRule(n *value, path string) *draft {
 		d.at[e.key] = e.value.at
 		d.setField(e)
 	}
+	if d.json && d.given("window") && d.given(windowSeconds) {
+		d.refuse(windowSeconds, "says the same as window; leave one of them out")
+	}
 	if ok {
 		d.require("name")
 		d.checkUnlimited()
@@ -131,7 +134,11 @@ func (d *draft) checkBurst() {
 func (d *draft) refuseSpec(err error) {
 	var spec *limit.SpecError
 	if errors.As(err, &spec) {
-		d.refuse(spec.Field, "%s", spec.Problem)
+		field := spec.Field
+		if field == "window" && !d.given(field) && d.given(windowSeconds) {
+			field = windowSeconds
+		}
+		d.refuse(field, "%s", spec.Problem)
 	} else if err != nil {
 		d.refuse("", "%v", err)
 	}

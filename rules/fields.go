@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ringlimit/ringlimit/limit"
 )
@@ -154,16 +155,16 @@ func (d *draft) setWindow(field string, n *value) {
 }
 
 func (d *draft) setWindowSeconds(field string, n *value) {
+	const most = int64(limit.MaxWindow / time.Second)
 	seconds, ok := d.integer(n, join(d.path, field))
-	if !ok {
-		return
+	switch {
+	case !ok:
+	case seconds < 1 || seconds > most:
+		d.refuse(field, "is %d; it must be a whole number from 1 to %d, 100 years; window takes shorter ones, like 500ms", seconds, most)
+	default:
+		d.window = fmt.Sprintf("%ds", seconds)
+		d.readWindow(field)
 	}
-	if d.window != "" {
-		d.refuse(field, "says the same as window; leave one of them")
-		return
-	}
-	d.window = fmt.Sprintf("%ds", seconds)
-	d.readWindow(field)
 }
 
 func (d *draft) readWindow(field string) {

@@ -48,7 +48,7 @@ func (r *reader) parseJSON(data []byte) *value {
 		}
 		err = errTrailing
 	}
-	j.move(int(j.dec.InputOffset()))
+	j.move(max(j.offset, int(j.dec.InputOffset()))) // next has passed blanks, behind which there may be no token
 	r.report(j.at, "", "is not one JSON value here: %s", clip(syntaxText(err), maxSyntaxBytes))
 	return nil
 }
