@@ -134,11 +134,7 @@ func (d *draft) checkBurst() {
 func (d *draft) refuseSpec(err error) {
 	var spec *limit.SpecError
 	if errors.As(err, &spec) {
-		field := spec.Field
-		if field == "window" && !d.given(field) && d.given(windowSeconds) {
-			field = windowSeconds
-		}
-		d.refuse(field, "%s", spec.Problem)
+		d.refuse(spec.Field, "%s", spec.Problem)
 	} else if err != nil {
 		d.refuse("", "%v", err)
 	}
