@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ type groupPeer struct {
 	*owner.Table
 	singly bool                      // it knows no groups
 	fails  func(c *owner.Call) error // instead of deciding; nil: never
+	loses  func(c *owner.Call) error // instead of the answer; nil: never
 	asked  atomic.Int64              // calls
 	sent   atomic.Int64              // how often, together
 }
@@ -37,6 +39,9 @@ func (p *groupPeer) Check(_ context.Context, c *owner.Call, _ int64) (v limit.Ve
 		}
 	}
 	err = p.Decide(wall(), c, &v)
+	if p.loses != nil {
+		err = cmp.Or(err, p.loses(c))
+	}
 	return v, err
 }
 
@@ -61,6 +66,11 @@ func (p *groupPeer) await(calls []owner.Call, results []owner.Result) {
 		}
 	}
 	p.DecideFrame(wall(), calls, results)
+	if p.loses != nil && results[0].Err == nil {
+		if err := p.loses(&calls[0]); err != nil {
+			fail(results, err)
+		}
+	}
 }
 
 // trio is a router among three nodes.
