@@ -15,7 +15,11 @@ const (
 	maxName    = 512
 	maxKind    = 32
 	maxNode    = 128
-	maxCount   = 1 << 62 // far above what writes reach: none is wasted on what a peer makes up
+	maxCount   = 1 << 62 // far above what writes reach
+	// maxLead is how far the count of an entry may be above the store's highest:
+	// more than any partition can have written. Else one made-up entry could use up
+	// all counts, and nobody could ever write again.
+	maxLead = 1 << 32
 )
 
 // Errors of writes. Those of a body are package rules'.

@@ -12,8 +12,8 @@ var errTooMuch = errors.New("there are too many entries, or too many bytes of th
 
 // Merge takes what is later than the store's own, and tells how many entries that
 // was. Entries that this version cannot compile stay without effect; the warnings
-// say so. An error means that an entry is none, or that all together are too
-// much: then nothing has changed. Names may occur more than once.
+// say so. An error means that an entry is none, or has a made-up count, or that all
+// together are too much: then nothing has changed. Names may occur more than once.
 func (s *Store) Merge(entries []Entry) (changed int, warnings []string, err error) {
 	for _, e := range entries {
 		if err := e.Check(); err != nil {
@@ -25,6 +25,9 @@ func (s *Store) Merge(entries []Entry) (changed int, warnings []string, err erro
 	later := s.later(entries)
 	if len(later) == 0 {
 		return 0, nil, nil
+	}
+	if err := s.follows(later); err != nil {
+		return 0, nil, err
 	}
 	if !s.fits(later, s.room) {
 		return 0, nil, errTooMuch
@@ -41,6 +44,21 @@ func (s *Store) Merge(entries []Entry) (changed int, warnings []string, err erro
 	}
 	s.install(later, set)
 	return len(later), warnings, nil
+}
+
+// follows says which entry has a count that no writes can have led to. A store
+// without entries cannot know: it takes what its cluster has. s.mu is held.
+func (s *Store) follows(entries []Entry) error {
+	if len(s.entries) == 0 {
+		return nil
+	}
+	highest := s.Summary().Version
+	for _, e := range entries {
+		if e.Version.Count > highest+maxLead {
+			return fmt.Errorf("%s: count %d is more than %d above the highest that is known here, %d", e.Name, e.Version.Count, uint64(maxLead), highest)
+		}
+	}
+	return nil
 }
 
 // later picks the latest entry of each name, if it is later than the store's.

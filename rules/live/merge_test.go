@@ -233,6 +233,26 @@ func TestRoomIsBounded(t *testing.T) {
 	}
 }
 
+// One made-up count must not use up all of them; a node that has nothing yet takes
+// whatever its cluster has come to.
+func TestCountsDoNotJump(t *testing.T) {
+	at := func(count uint64) []Entry { return []Entry{{tier("x"), Version{count, "b"}, limits(1)}} }
+	s := NewStore("a")
+	if n, _, err := s.Merge(at(maxCount - 2*maxLead)); n != 1 || err != nil {
+		t.Fatalf("into an empty store: %d, %v", n, err)
+	}
+	before := s.Summary()
+	if n, _, err := s.Merge(at(maxCount - maxLead + 1)); n != 0 || err == nil || s.Summary() != before {
+		t.Errorf("a jump: %d, %v", n, err)
+	}
+	if n, _, err := s.Merge(at(maxCount - maxLead)); n != 1 || err != nil {
+		t.Errorf("the longest lead: %d, %v", n, err)
+	}
+	if e := put(t, s, tier("y"), limits(2)); e.Version.Count != maxCount-maxLead+1 {
+		t.Errorf("written as %+v", e.Version)
+	}
+}
+
 // An entity of a kind that only a later version knows has no effect here, and is
 // passed on.
 func TestUnknownKindsArePassedOn(t *testing.T) {
