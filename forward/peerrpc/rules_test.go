@@ -72,14 +72,14 @@ func TestRulesGiveWhatTheAskerLacks(t *testing.T) {
 		}
 		name := rules.EntityName{Kind: rules.TierEntity, Name: "t5"}
 		body := []byte(`{"rules":[{"name":"all","algorithm":"fixed_window","limit":9,"window":"60s"}]}`)
-		if _, err := giver.Put(name, body, live.Precondition{}); err != nil {
+		if _, _, err := giver.Put(name, body, live.Precondition{}); err != nil {
 			t.Fatal(err)
 		}
 		if n := p.pull(t, asker); n != 1 || asker.Summary() != giver.Summary() {
 			t.Errorf("%d came of one change", n)
 		}
 		for _, s := range []*live.Store{asker, giver} { // both write: the digests tell nothing
-			if _, err := s.Put(name, body, live.Precondition{}); err != nil {
+			if _, _, err := s.Put(name, body, live.Precondition{}); err != nil {
 				t.Fatal(err)
 			}
 		}
