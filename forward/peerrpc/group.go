@@ -63,15 +63,25 @@ func (s *sent) Await(ctx context.Context) {
 		s.explain()
 		s.receive(ctx)
 	}
-	refused := owner.Refused(s.calls, s.results)
-	for i := range s.results {
-		r := &s.results[i]
-		if r.Err == errUnknownRule {
-			r.Err = forward.ErrRejected // it would not learn it
-		}
-		r.Taken = !refused && r.Err == nil && r.Verdict.Allowed && s.calls[i].Mode == limit.Take
-	}
+	conclude(s.calls, s.results)
 	s.conn.sends.put(s)
+}
+
+// conclude says what the owner has taken: nothing if one of the calls was refused.
+// So while the answer to one is missing nobody knows, and then none counts as taken:
+// what might never have been taken must not be given back.
+func conclude(calls []owner.Call, results []owner.Result) {
+	known := true
+	for i := range results {
+		if results[i].Err == errUnknownRule {
+			results[i].Err = forward.ErrRejected // it would not learn it
+		}
+		known = known && results[i].Err == nil
+	}
+	taken := known && !owner.Refused(calls, results)
+	for i := range results {
+		results[i].Taken = taken && results[i].Verdict.Allowed && calls[i].Mode == limit.Take
+	}
 }
 
 // explain is send with the bodies of the rules.

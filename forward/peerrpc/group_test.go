@@ -139,6 +139,33 @@ func TestGroupsOverAStream(t *testing.T) {
 	})
 }
 
+// What an owner has taken is known only once all answers to a group are there: a
+// refund of anything else would mint.
+func TestTakenOrNotKnown(t *testing.T) {
+	yes, no := owner.Result{Verdict: limit.Verdict{Allowed: true}}, owner.Result{}
+	missing := owner.Result{Err: forward.ErrTimeout}
+	for _, c := range []struct {
+		results []owner.Result
+		shadow  bool // the last one
+		taken   string
+	}{
+		{[]owner.Result{yes, yes}, false, "yy"},
+		{[]owner.Result{yes, no}, false, "nn"},
+		{[]owner.Result{yes, no}, true, "yn"},
+		{[]owner.Result{yes, missing}, false, "nn"},
+		{[]owner.Result{missing, yes, yes}, true, "nnn"},
+	} {
+		calls := make([]owner.Call, len(c.results))
+		calls[len(calls)-1].Shadow = c.shadow
+		conclude(calls, c.results)
+		for i, r := range c.results {
+			if r.Taken != (c.taken[i] == 'y') {
+				t.Errorf("%+v: call %d is taken: %v", c, i, r.Taken)
+			}
+		}
+	}
+}
+
 // older is an owner of the version before groups, that knows nothing of what came
 // later.
 type older struct {
