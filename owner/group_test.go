@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -260,6 +261,38 @@ func TestGroupWithoutRoom(t *testing.T) {
 	}
 	if dropped == 0 {
 		t.Error("no group had found room for a part of it: this has tested little")
+	}
+}
+
+// Room for a new counter may come from another one of the group that equals a fresh
+// one. Then there may be none for that.
+func TestGroupDropsItsOwnForRoom(t *testing.T) {
+	const later = start + int64(time.Minute)
+	full := 0
+	for memory := int64(6 << 10); memory < 8<<10; memory += 64 {
+		tab := holding(Config{Partitions: 1, Memory: memory})
+		long, short := mustRule(t, per(5, time.Hour, limit.FixedWindow)), mustRule(t, per(5, time.Second, limit.FixedWindow))
+		calls := []Call{*on(tab, strings.Repeat("old", 200), short), *on(tab, strings.Repeat("new", 200), long)}
+		calls[1].Joined = true
+		if _, err := answer(tab, start, &calls[0]); err != nil {
+			t.Fatal(err)
+		}
+		for n, room := 0, true; room; n++ {
+			_, err := answer(tab, start, on(tab, key(n), long))
+			room = err == nil
+		}
+		results, counters := make([]Result, 2), tab.Stats().Counters
+		tab.DecideFrame(later, calls, results)
+		switch taken := results[0].Taken; {
+		case results[0].Err != results[1].Err || taken != results[1].Taken || taken == (results[0].Err == ErrFull):
+			t.Fatalf("memory %d: %+v", memory, results)
+		case !taken && tab.Stats().Counters == counters-1:
+			full++
+		}
+		check(t, tab)
+	}
+	if full == 0 {
+		t.Error("no group has dropped a counter of its own in vain: this has tested little")
 	}
 }
 
