@@ -2,6 +2,7 @@ package forward
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,7 +62,7 @@ func drawOrdeal() *rapid.Generator[ordeal] {
 
 // suffer makes a node fail as the request says.
 func (p *groupPeer) suffer(take, refund fate) {
-	moved := false
+	var moved atomic.Bool
 	of := func(c *owner.Call) fate {
 		if c.Mode == limit.Refund {
 			return refund
@@ -74,8 +75,7 @@ func (p *groupPeer) suffer(take, refund fate) {
 			return ErrUnreachable
 		case f == absent:
 			return ErrAbsent
-		case f == moving && !moved:
-			moved = true
+		case f == moving && moved.CompareAndSwap(false, true):
 			return &transfer.NotMine{}
 		}
 		return nil
@@ -149,6 +149,7 @@ func (k *trio) request(t *testing.T, r suffered, owners []membership.NodeID, cha
 	}
 	verdicts := k.takeAll(t, request...)
 	time.Sleep(time.Second)
+	synctest.Wait() // for the last of the refunds
 	passed := true
 	for _, v := range verdicts {
 		passed = passed && v.Allowed
