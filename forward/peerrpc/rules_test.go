@@ -93,22 +93,22 @@ func TestRulesOfWhoHasNoneAndOfWhoIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := givingRules(t, nil)
 		defer p.stop()
-		ask := func(m membership.Member) (error, time.Duration) {
+		ask := func(m membership.Member) (took time.Duration, err error) {
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 			defer cancel()
 			start := time.Now()
-			_, _, err := p.pool.Rules(ctx, m, live.NewStore("asker"))
-			return err, time.Since(start)
+			_, _, err = p.pool.Rules(ctx, m, live.NewStore("asker"))
+			return time.Since(start), err
 		}
-		if err, _ := ask(ownerMember); status.Code(err) != codes.Unimplemented {
+		if _, err := ask(ownerMember); status.Code(err) != codes.Unimplemented {
 			t.Errorf("of a node that gives none: %v", err)
 		}
-		if err, took := ask(membership.Member{ID: "gone", Boot: 1, Peer: "gone:1"}); err == nil || took != 3*time.Second {
+		if took, err := ask(membership.Member{ID: "gone", Boot: 1, Peer: "gone:1"}); err == nil || took != 3*time.Second {
 			t.Errorf("of a node that is gone: %v after %v", err, took)
 		}
 		earlier := ownerMember
 		earlier.Boot = 0
-		if err, took := ask(earlier); err == nil || took > time.Millisecond {
+		if took, err := ask(earlier); err == nil || took > time.Millisecond {
 			t.Errorf("of a run that is over: %v after %v", err, took)
 		}
 	})
