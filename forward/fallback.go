@@ -81,10 +81,10 @@ func (f *fallback) giveBack(now int64, c *owner.Call, wait time.Duration) limit.
 	return v
 }
 
-// refund undoes what decide has admitted for on_failure: local. c is as decide has
-// left it.
-func (f *fallback) refund(now int64, c *owner.Call) {
-	c.Mode = limit.Refund
+// refund undoes what decide has admitted for on_failure: local, as of taken. c is
+// as decide has left it.
+func (f *fallback) refund(now, taken int64, c *owner.Call) {
+	c.Mode, c.Age = limit.Refund, time.Duration(now-taken)
 	var v limit.Verdict
 	_ = f.table.Decide(now, c, &v) // the counter exists, so there is no error
 	f.mu.Lock()

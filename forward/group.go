@@ -239,7 +239,7 @@ func (g *group) giveBack() {
 			v.ResetAfter = 0
 		}
 		if v.Source == limit.SourceFallback {
-			g.router.fallback.refund(g.router.cfg.Now(), c)
+			g.router.fallback.refund(g.router.cfg.Now(), g.now, c)
 			continue
 		}
 		g.router.refunds.send(c, g.now)

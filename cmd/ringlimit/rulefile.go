@@ -28,6 +28,10 @@ type ruleFile struct {
 	known [sha256.Size]byte // of what was applied or refused last
 	seen  [sha256.Size]byte // of the last look
 	lost  string            // why the last look failed; empty: it did not
+
+	// failed is why what was read could not be put in force, though nothing is
+	// wrong with it. It is tried again, and not told again.
+	failed string
 }
 
 // openRules reads a node's rule file for the first time; set is what it holds.
@@ -111,11 +115,20 @@ func (f *ruleFile) miss(err error) {
 }
 
 func (f *ruleFile) use(data []byte, sum [sha256.Size]byte, by string, to applier) {
-	f.known, f.seen = sum, sum
+	f.seen = sum
 	set, err := rules.Parse(f.name, data)
 	if err == nil {
 		warnOf(set, f.log)
 		err = to.apply(set, by+" "+f.name)
+	}
+	if _, bad := errors.AsType[*rules.Error](err); err == nil || bad {
+		f.known, f.failed = sum, ""
+	} else {
+		f.known = [sha256.Size]byte{} // it is tried again: there may be room by then
+		if f.failed == err.Error() {
+			return
+		}
+		f.failed = err.Error()
 	}
 	for _, problem := range problems(err) {
 		f.log.Error("the rule file was not applied; the rules stay as they are", "by", by, "problem", problem)

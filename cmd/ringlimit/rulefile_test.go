@@ -116,6 +116,19 @@ func TestReload(t *testing.T) {
 	if f.reload(to); !strings.Contains(log.String(), "the disk is full") {
 		t.Errorf("logged\n%s", log)
 	}
+	f.look(to)
+	f.look(to)
+	if n := strings.Count(log.String(), "the disk is full"); n != 1 {
+		t.Errorf("told %d times", n)
+	}
+	to.err = nil
+	if f.look(to); len(to.by) == 2 || to.by[len(to.by)-1] != "changed file "+f.name {
+		t.Errorf("it is not tried again: %q", to.by)
+	}
+	before := len(to.by)
+	if f.look(to); len(to.by) != before {
+		t.Error("what is in force is applied again")
+	}
 }
 
 // A file that is gone changes nothing, and is complained of once; a signal asks anew.

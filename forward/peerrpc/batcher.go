@@ -74,9 +74,10 @@ func (b *batcher) add(r *record, w *waiter) (leads bool, err error) {
 		return false, forward.ErrAbsent
 	case b.pending >= maxPending, b.queued+r.maxSize() > maxQueued:
 		return false, forward.ErrOverloaded
-	}
-	if !b.groups {
-		r.age = 0 // it could not read it, and counts without
+	case r.age > 0 && b.link != up:
+		return false, forward.ErrAbsent // an age does not grow in a queue, and too small a one mints
+	case r.age > 0 && !b.groups:
+		return false, forward.ErrRejected // so would none at all, to who cannot read it
 	}
 	b.queued += b.open(1, r.maxSize()).add(r, w)
 	b.pending++

@@ -13,7 +13,7 @@
 //
 // Checks that are joined, the limits of one request, travel side by side in one
 // frame. The judge has them decided all or none, and answers all of them with an
-// error if one is not to be judged (group.go). Owners of version 2 do not know that:
+// error if one is not to be judged (group.go). Owners of version 3 do not know that:
 // they are not sent such checks, nor the age of a refund, and whoever asks is told
 // to ask for each by itself.
 //

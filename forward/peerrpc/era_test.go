@@ -3,8 +3,6 @@ package peerrpc
 import (
 	"context"
 	"errors"
-	"io"
-	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,35 +72,4 @@ func TestAskersFollowTheEra(t *testing.T) {
 			}
 		}
 	})
-}
-
-// A node of the version before does not know of eras, and is not refused for it.
-func TestOlderAskersHaveNoEra(t *testing.T) {
-	table, rule, l := holding(testPartitions), tokens(t, 5), loopback(t)
-	table.Learn(rule)
-	d := &decider{table: table}
-	cfg := serverConfig("owner", table)
-	cfg.Decider = d
-	serve(t, cfg, l)
-	stream := rawStream(t, l.Addr().String(), greeting(versionKey, strconv.Itoa(grouped-1)))
-	for range 2 {
-		if err := stream.Send(asking(appendRecord(nil, &record{rule: rule.ID(), cost: 1, name: []byte("k")}))); err != nil {
-			t.Fatal(err)
-		}
-		reply, err := stream.Recv()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var a answer
-		if _, err := cutAnswer(reply.Records, &a); err != nil || !a.verdict.Allowed {
-			t.Errorf("%v, %+v", err, a)
-		}
-		d.Add(1)
-	}
-	if err := stream.CloseSend(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := stream.Recv(); err != io.EOF {
-		t.Errorf("ended with %v", err)
-	}
 }

@@ -17,9 +17,9 @@ import (
 // together, so that a cluster can be updated node by node; oldest is the first
 // that was released.
 const (
-	version = 3
-	oldest  = 2
-	grouped = 3 // the first that knows groups, ages and eras
+	version = 4
+	oldest  = 3
+	grouped = 4 // the first that knows groups and ages
 )
 
 // The handshake: the metadata of who opens a stream, and the other's header with
@@ -43,9 +43,8 @@ func printable(id membership.NodeID) string { return strconv.QuoteToASCII(string
 
 // caller is who has opened a stream.
 type caller struct {
-	id      membership.NodeID
-	boot    membership.BootID
-	version int // that it speaks
+	id   membership.NodeID
+	boot membership.BootID
 }
 
 // admit checks a stream's metadata. A stranger learns nothing but that.
@@ -61,7 +60,6 @@ func admit(ctx context.Context, self membership.NodeID, token string) (caller, e
 		return caller{}, status.Errorf(codes.FailedPrecondition, "%s: %s was meant, but this address is now %s", nodeKey, to, printable(self))
 	}
 	c, err := introduced(md)
-	c.version, _ = versionOf(md) // it was checked
 	if err != nil {
 		return caller{}, status.Error(codes.FailedPrecondition, err.Error())
 	}
@@ -77,7 +75,7 @@ func introduced(md metadata.MD) (caller, error) {
 	if err != nil {
 		return caller{}, fmt.Errorf("%s: want a hexadecimal number of 64 bits", bootKey)
 	}
-	return caller{id: membership.NodeID(id), boot: membership.BootID(boot)}, nil
+	return caller{membership.NodeID(id), membership.BootID(boot)}, nil
 }
 
 // welcome is the header that the other answers with.

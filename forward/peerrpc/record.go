@@ -20,7 +20,7 @@ import (
 //	uvarint  the length of the rule's body, and the body (only with bit 2)
 //
 // The rule's body is its Spec in JSON. It is sent to an owner that has said
-// that it lacks the rule. Bits 3 to 5 are sent to owners of version 3 and later.
+// that it lacks the rule. Bits 3 to 5 are sent to owners of version 4 and later.
 
 // Bounds on a record and on a frame. Longest name: a key, a route and 32
 // attributes, each as long as package limit allows.

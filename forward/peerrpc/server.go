@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
-	"math"
 	"net"
 	"slices"
 	"sync"
@@ -127,14 +126,10 @@ func (s *Server) leave() []guest {
 
 // Checks implements the peer protocol: one frame after the other.
 func (s *Server) Checks(stream grpc.BidiStreamingServer[peerpb.Frame, peerpb.Frame]) error {
-	from, err := s.admit(stream)
-	if err != nil {
+	if _, err := s.admit(stream); err != nil {
 		return err
 	}
 	a := newAnswerer(&s.cfg, stream)
-	if from.version < grouped {
-		a.judge.opened = math.MaxUint64 // it cannot say what it has heard of
-	}
 	s.register(a)
 	defer s.unregister(a)
 	return a.run()

@@ -19,13 +19,13 @@ type moment struct {
 // Bounds on a journal, and so on what a look at it costs.
 const (
 	maxMoments = 256
-	maxChanged = 4096 // names
+	maxChanged = 4096 // names, unless the newest change alone has more
 )
 
 func (j *journal) note(digest uint64, names []rules.EntityName) {
 	j.moments = append(j.moments, moment{digest, names})
 	j.names += len(names)
-	for len(j.moments) > maxMoments || j.names > maxChanged {
+	for len(j.moments) > maxMoments || j.names > maxChanged && len(j.moments) > 1 {
 		j.names -= len(j.moments[0].names)
 		j.moments = j.moments[1:]
 	}

@@ -172,8 +172,8 @@ func TestJournalIsBounded(t *testing.T) {
 	if j.names > maxChanged || len(j.moments) != 3 || j.find(9) != 2 || j.find(6) != -1 {
 		t.Errorf("%d names in %d moments", j.names, len(j.moments))
 	}
-	j.note(11, make([]rules.EntityName, maxChanged+1)) // more than it may hold, alone
-	if j.names != 0 || len(j.moments) != 0 {
+	j.note(11, make([]rules.EntityName, maxChanged+1)) // the newest stays, however large
+	if j.names != maxChanged+1 || len(j.moments) != 1 {
 		t.Errorf("%d names in %d moments", j.names, len(j.moments))
 	}
 }
@@ -230,6 +230,9 @@ func TestRoomIsBounded(t *testing.T) {
 	}
 	if n, _, err := s.Merge(tombstones(10)); n != 5 || err != nil {
 		t.Error(n, err)
+	}
+	if e := remove(t, s, client("0")); e.Version.Count != 3 { // a full one can be made smaller
+		t.Errorf("%+v", e)
 	}
 }
 

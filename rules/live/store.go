@@ -108,7 +108,8 @@ func (s *Store) save(changed []Entry) error {
 	return s.keep(s.all(changed))
 }
 
-// fits says whether there is room for changed too. s.mu is held.
+// fits says whether there is room for changed too. What makes the store no larger
+// always fits: else nobody could shrink one that merges have filled. s.mu is held.
 func (s *Store) fits(changed []Entry, r room) bool {
 	n, size := len(s.entries), s.bytes
 	for _, e := range changed {
@@ -120,7 +121,7 @@ func (s *Store) fits(changed []Entry, r room) bool {
 			n++
 		}
 	}
-	return n <= r.entries && size <= r.bytes
+	return n <= len(s.entries) && size <= s.bytes || n <= r.entries && size <= r.bytes
 }
 
 func (e Entry) size() int { return len(e.Name.Name) + len(e.Body) }
