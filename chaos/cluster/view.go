@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -70,17 +71,27 @@ func (n *Node) admin(ctx context.Context, path string, answer any) error {
 }
 
 func (n *Node) get(ctx context.Context, port, path string, read func(*http.Response) error) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(n.place.Doors, port)+path, nil)
+	return n.ask(ctx, http.MethodGet, port, path, nil, read)
+}
+
+// SetRule changes one rule of everybody's tier, at this node's admin port.
+func (n *Node) SetRule(ctx context.Context, rule []byte) error {
+	return n.ask(ctx, http.MethodPut, adminPort, "/v1/limits/default", rule, func(*http.Response) error { return nil })
+}
+
+func (n *Node) ask(ctx context.Context, method, port, path string, body []byte, read func(*http.Response) error) error {
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+net.JoinHostPort(n.place.Doors, port)+path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
+	req.Header.Set("Content-Type", "application/json")
 	resp, err := n.http.Do(req)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: GET %s: %s", n.Name, path, resp.Status)
+		return fmt.Errorf("%s: %s %s: %s", n.Name, method, path, resp.Status)
 	}
 	return read(resp)
 }

@@ -90,16 +90,24 @@ func (s *Space) Route(key uint32) string { return "GET /" + s.Class(key).Name }
 func (s *Space) Rules() []byte {
 	var b strings.Builder
 	b.WriteString("tiers:\n  default:\n")
-	for _, c := range s.classes {
-		fmt.Fprintf(&b, "    - {name: %s, route_pattern: \"GET /%s\", algorithm: %s, limit: %d, window: %dms, on_failure: %s",
-			c.Name, c.Name, c.Algorithm, c.Limit, c.Window.Milliseconds(), c.OnFailure)
-		if c.Burst > 0 {
-			fmt.Fprintf(&b, ", burst: %d", c.Burst)
-		}
-		if c.Durability != "auto" {
-			fmt.Fprintf(&b, ", durability: %s", c.Durability)
-		}
-		b.WriteString("}\n")
+	for i := range s.classes {
+		c := &s.classes[i]
+		fmt.Fprintf(&b, "    - %s\n", Rule(c, c.Limit))
 	}
+	return []byte(b.String())
+}
+
+// Rule is the rule of a class with another limit, as JSON, which is YAML too.
+func Rule(c *scenario.Class, limit int64) []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, `{"name":%q,"route_pattern":"GET /%s","algorithm":%q,"limit":%d,"window":"%dms","on_failure":%q`,
+		c.Name, c.Name, c.Algorithm, limit, c.Window.Milliseconds(), c.OnFailure)
+	if c.Burst > 0 {
+		fmt.Fprintf(&b, `,"burst":%d`, c.Burst)
+	}
+	if c.Durability != "auto" {
+		fmt.Fprintf(&b, `,"durability":%q`, c.Durability)
+	}
+	b.WriteString("}")
 	return []byte(b.String())
 }

@@ -91,6 +91,8 @@ func describe(s *scenario.Step) string {
 		return "settle"
 	case s.Resets != "":
 		return string(s.Resets) + " resets"
+	case s.Limit != nil:
+		return fmt.Sprintf("limit of %s to %d at %s", s.Limit.Class, s.Limit.To, s.Limit.Node)
 	case s.Heal:
 		return "heal"
 	case s.Cut != nil:

@@ -3,12 +3,14 @@ package play
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/ringlimit/ringlimit/chaos/attack"
 	"github.com/ringlimit/ringlimit/chaos/cluster"
 	"github.com/ringlimit/ringlimit/chaos/history"
+	"github.com/ringlimit/ringlimit/chaos/keyspace"
 	"github.com/ringlimit/ringlimit/chaos/scenario"
 )
 
@@ -59,6 +61,8 @@ func (st *stage) step(ctx context.Context, s *scenario.Step) error {
 		return st.settle(ctx, s.Settle)
 	case s.Resets != "":
 		return st.resets(ctx, s.Resets)
+	case s.Limit != nil:
+		return st.limit(ctx, s.Limit)
 	default:
 		return st.disturb(ctx, s)
 	}
@@ -257,6 +261,22 @@ func (st *stage) attack(ctx context.Context, a *scenario.Attack) error {
 			}
 		case scenario.SlowHeaders:
 			attacks.Go(func() { attack.SlowHeaders(ctx, n.Ports()[0], a.Connections) })
+		}
+	}
+	return nil
+}
+
+// limit changes a rule at a node. A node that does not take it breaks a promise.
+func (st *stage) limit(ctx context.Context, l *scenario.Limit) error {
+	nodes, err := st.choose(ctx, l.Node)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(st.Counts, func(c scenario.Class) bool { return c.Name == l.Class })
+	for _, n := range nodes {
+		st.history.Mark(history.Event{Kind: history.Note, Node: n.Number, Text: fmt.Sprintf("limit of %s to %d at %s", l.Class, l.To, n.Name)})
+		if err := n.SetRule(ctx, keyspace.Rule(&st.Counts[i], l.To)); err != nil {
+			return stuck{err}
 		}
 	}
 	return nil

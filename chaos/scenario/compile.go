@@ -35,6 +35,7 @@ type compiler struct {
 	root     ast.Node
 	slow     bool // the network can delay
 	problems []error
+	counters []Class // for steps that name one
 }
 
 // wrong reports a problem at a path such as $.steps[3].join.
@@ -70,6 +71,7 @@ func (c *compiler) scenario(f *file) *Scenario {
 		c.wrong("$.needs", "is %d, more than nodes (%d)", s.Needs, s.Nodes)
 	}
 	s.Counts = c.classes(f.Counters)
+	c.counters = s.Counts
 	s.Steps = c.steps("$.steps", f.Steps)
 	if n := Count(s.Steps); n > maxSteps {
 		c.wrong("$.steps", "are %d with all repetitions; at most %d are allowed", n, maxSteps)

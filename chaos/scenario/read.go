@@ -56,6 +56,7 @@ type (
 		Start     string   `yaml:"start"`
 		Restart   *restart `yaml:"restart"`
 		Resets    string   `yaml:"resets"`
+		Limit     *limit   `yaml:"limit"`
 		Cut       *cut     `yaml:"cut"`
 		Heal      bool     `yaml:"heal"`
 		Attack    *attack  `yaml:"attack"`
@@ -97,6 +98,11 @@ type (
 		Reject  bool   `yaml:"reject"`
 		Delay   string `yaml:"delay"`
 		Jitter  string `yaml:"jitter"`
+	}
+	limit struct {
+		Node    string `yaml:"node"`
+		Counter string `yaml:"counter"`
+		To      int64  `yaml:"to"`
 	}
 	attack struct {
 		Kind        string `yaml:"kind"`

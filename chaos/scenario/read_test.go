@@ -44,6 +44,7 @@ steps:
   - random: {for: 30m, pause: 2s, kinds: [kill, cut]}
   - repeat: {times: 20, steps: [{wait: 1s}]}
   - join: {count: 1, build: planted_ring, refused: it says why}
+  - limit: {node: 3, counter: bucket, to: 49}
 bounds: {extra: 1%, slack: 2, unanswered: any, homeless: 5%, dark: 1s, exit: 2s, resets: 3s, ready: 4s, thawed: true, growth: 20%}
 `
 
@@ -71,7 +72,7 @@ func TestRead(t *testing.T) {
 		"Join {2 true 24h0m0s false  }", "Join {1 false 0s false  }", "Signal {true owner_and_standby 5s}", "Signal {false 1 20s}",
 		"Pause {any 8s}", "Start down", "Restart {all true 50ms 20s}", "Resets note",
 		"Cut {[0] [1 2] false udp 30 false 0s 0s}", "Heal true", "Join {1 true 0s true  }", "Flood {1m30s}", "Attack {slow_headers all 900 5s}", "Random {30m0s 2s [kill cut]}", "Repeat 20",
-		"Join {1 false 0s false planted_ring it says why}",
+		"Join {1 false 0s false planted_ring it says why}", "Limit {3 bucket 49}",
 	}
 	for i, w := range want {
 		if got := show(&s.Steps[i]); got != w {
@@ -97,6 +98,8 @@ func show(s *Step) string {
 		return fmt.Sprint("Settle ", s.Settle)
 	case s.Join != nil:
 		return fmt.Sprint("Join ", *s.Join)
+	case s.Limit != nil:
+		return fmt.Sprint("Limit ", *s.Limit)
 	case s.Signal != nil:
 		return fmt.Sprint("Signal ", *s.Signal)
 	case s.Pause != nil:
@@ -148,6 +151,9 @@ func TestReadErrors(t *testing.T) {
 		{"- wait: 200ms", "- wait: 31m", `steps[3].wait: is "31m"; it must be a duration up to 30m0s`},
 		{"build: planted_ring", "build: planted ring", `steps[21].join.build: "planted ring" is no build tag`},
 		{"build: planted_ring", "ready: true", "steps[21].join.ready: and refused exclude each other"},
+		{"counter: bucket", "counter: pail", `steps[22].limit.counter: "pail" is none of the counters`},
+		{"to: 49", "to: 51", "steps[22].limit.to: must be from 1 to the limit that the counter begins with (50)"},
+		{"counter: bucket, to: 49", "counter: bucket", "steps[22].limit.to: must be from 1"},
 		{"steady: 400", "steady: -1", "x.yaml:14:20: steps[0].load.steady: must be from 0"},
 		{"kill: owner_and_standby", "kill: nobody", `steps[8].kill: is "nobody"; it must be one of any, all,`},
 		{"nodes: 1, wait", "wait", "steps[9].terminate.nodes: is missing"},
@@ -155,7 +161,7 @@ func TestReadErrors(t *testing.T) {
 		{"only: udp", "only: ip", `steps[14].cut.only: is "ip"; it must be one of udp, tcp, gossip, peer`},
 		{"percent: 30", "percent: 0", "steps[14].cut.percent: must be from 1 to 100"},
 		{"[{wait: 1s}]", "[{wait: 0s}]", `steps[20].repeat.steps[0].wait: is "0s"`},
-		{"times: 20, steps: [{wait: 1s}]", "times: 1000, steps: [{repeat: {times: 11, steps: [{wait: 1s}]}}]", "steps: are 11021 with all repetitions; at most 10000"},
+		{"times: 20, steps: [{wait: 1s}]", "times: 1000, steps: [{repeat: {times: 11, steps: [{wait: 1s}]}}]", "steps: are 11022 with all repetitions; at most 10000"},
 		{"times: 20", "times: 0", "repeat.times: must be from 1"},
 		{"extra: 1%", "extra: -1", `bounds.extra: is "-1"; it must be a count, a percentage such as 1%, or any`},
 		{"extra: 1%", "extra: 1.5", `bounds.extra: is "1.5"`},

@@ -95,6 +95,7 @@ type Step struct {
 	Start   Target // those that are down
 	Restart *Restart
 	Resets  Resets
+	Limit   *Limit
 	Cut     *Cut
 	Heal    bool
 	Attack  *Attack
@@ -141,6 +142,13 @@ type Restart struct {
 	Kill   bool
 	Down   time.Duration // how long it stays away
 	Settle time.Duration // before the next; 0: do not wait
+}
+
+// Limit changes the limit of a rule at one node, which tells the others.
+type Limit struct {
+	Node  Target
+	Class string
+	To    int64
 }
 
 // Resets notes when every key's budget is back, or compares it with the note.

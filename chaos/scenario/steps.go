@@ -3,6 +3,7 @@ package scenario
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -57,6 +58,8 @@ func (c *compiler) step(at string, s *step) Step {
 		return Step{Settle: c.span(at+".settle", s.Settle, 0, maxSpan)}
 	case s.Resets != "":
 		return Step{Resets: Resets(c.word(at+".resets", s.Resets, string(NoteResets), string(CompareResets)))}
+	case s.Limit != nil:
+		return Step{Limit: c.limit(at+".limit", s.Limit)}
 	case s.Repeat != nil:
 		return Step{Repeat: &Repeat{
 			Times: c.number(at+".repeat.times", s.Repeat.Times, 1, maxTimes),
@@ -95,6 +98,17 @@ func (c *compiler) nodeStep(at string, s *step) Step {
 		}}
 	}
 	return Step{Start: c.target(at+".start", s.Start)}
+}
+
+func (c *compiler) limit(at string, l *limit) *Limit {
+	i := slices.IndexFunc(c.counters, func(k Class) bool { return k.Name == l.Counter })
+	switch {
+	case i < 0:
+		c.wrong(at+".counter", "%q is none of the counters", l.Counter)
+	case l.To < 1 || l.To > c.counters[i].Limit:
+		c.wrong(at+".to", "must be from 1 to the limit that the counter begins with (%d), by which it is judged; is %d", c.counters[i].Limit, l.To)
+	}
+	return &Limit{Node: c.target(at+".node", l.Node), Class: l.Counter, To: l.To}
 }
 
 // reaping is how long the kernel may take to end a process that was killed.
