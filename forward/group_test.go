@@ -207,16 +207,20 @@ func drawPlan() *rapid.Generator[plan] {
 
 // Law: a request is admitted if each of its limits, by itself, would admit it, and
 // only then charged, to all of them. The last limit is a shadow.
-func TestAllOrNone(t *testing.T) {
+func TestAllOrNone(t *testing.T) { checkLaw(t, drawPlan(), (*trio).follow) }
+
+// checkLaw has fresh trios live through what is drawn, with each algorithm. live
+// says what was wrong.
+func checkLaw[D any](t *testing.T, draw *rapid.Generator[D], live func(*trio, *testing.T, limit.Algorithm, D) (wrong string)) {
 	for _, a := range algorithms {
 		t.Run(a.String(), func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
-				p := drawPlan().Draw(rt, "plan")
+				drawn := draw.Draw(rt, "drawn")
 				var wrong string
 				synctest.Test(t, func(t *testing.T) {
 					k := newTrio(t)
 					defer k.Close()
-					wrong = k.follow(t, a, p)
+					wrong = live(k, t, a, drawn)
 				})
 				if wrong != "" {
 					rt.Fatal(wrong)

@@ -92,24 +92,7 @@ func (p *groupPeer) suffer(take, refund fate) {
 // than what was admitted in its name; and more only where an answer or a refund was
 // lost. So a request that is refused leaves nothing charged while all owners live,
 // also when their partitions are just moving.
-func TestOwnersAreLostInTheMiddle(t *testing.T) {
-	for _, a := range algorithms {
-		t.Run(a.String(), func(t *testing.T) {
-			rapid.Check(t, func(rt *rapid.T) {
-				o := drawOrdeal().Draw(rt, "ordeal")
-				var wrong string
-				synctest.Test(t, func(t *testing.T) {
-					k := newTrio(t)
-					defer k.Close()
-					wrong = k.endure(t, a, o)
-				})
-				if wrong != "" {
-					rt.Fatal(wrong)
-				}
-			})
-		})
-	}
-}
+func TestOwnersAreLostInTheMiddle(t *testing.T) { checkLaw(t, drawOrdeal(), (*trio).endure) }
 
 func (k *trio) endure(t *testing.T, a limit.Algorithm, o ordeal) (wrong string) {
 	var charges []limit.Charge
