@@ -17,16 +17,21 @@ import (
 // the same requests where there are 10 rules in one tier and 10 clients, and to
 // the floor: finding the same keys in a plain map. Clients come as clients do, a
 // few of them often ("zipf"), or all in turn, when hardly any is in the
-// processor's caches; with one of 100 overrides ("shared") or each with a limit
-// of its own ("own").
+// processor's caches; with one of 100 overrides ("shared"), each with a limit of
+// its own ("own"), or with names of its own as well, in all tiers too ("unlike").
 func BenchmarkMatchScale(b *testing.B) {
-	small := scaleSet(b, 1, 10, 10, 1)
-	sets := map[string]*Set{"shared": scaleSet(b, 100, 10, 10_000, 1), "own": scaleSet(b, 100, 10, 10_000, 10_000)}
+	small := scaleSet(b, 1, 10, alike)
+	sets := map[string]*Set{
+		"shared": scaleSet(b, 100, 10_000, alike),
+		"own":    scaleSet(b, 100, 10_000, ownLimits),
+		"unlike": scaleSet(b, 100, 10_000, ownNames),
+	}
 	const charges, user, other = "POST /v1/r4/charges", "GET /v1/r5/users/42", "GET /health"
 	for _, c := range []struct{ set, draw, route string }{
 		{"shared", "one", charges}, {"shared", "ten", charges}, {"shared", "ten", user}, {"shared", "ten", other},
 		{"shared", "zipf", charges}, {"shared", "turn", charges},
 		{"own", "zipf", charges}, {"own", "turn", charges},
+		{"unlike", "zipf", charges}, {"unlike", "turn", charges},
 	} {
 		b.Run(fmt.Sprintf("%s/%s/%s", c.set, c.draw, strings.NewReplacer(" ", "-", "/", ".").Replace(c.route)), func(b *testing.B) {
 			benchScale(b, small, sets[c.set], c.route, scaleKeys[c.draw]())
@@ -145,21 +150,34 @@ func finding(clients map[string]*[8]int) func(keys []string) {
 	}
 }
 
-// scaleSet has tiers of as many rules, one of them by address, and clients
-// that have a tier and a rule of their own, with one of as many limits.
-func scaleSet(b *testing.B, tiers, rules, clients, limits int) *Set {
+// variety is what tells the entities of a scaleSet apart.
+type variety int
+
+const (
+	alike     variety = iota // clients of one tier have one body
+	ownLimits                // each client has a limit of its own
+	ownNames                 // and rules of a name of their own; so do tiers
+)
+
+// scaleSet has tiers of ten rules, one of them by address, and clients that have
+// a tier and a rule of their own.
+func scaleSet(b *testing.B, tiers, clients int, v variety) *Set {
 	changes := map[EntityName][]byte{}
 	for t := range tiers {
 		list := []string{`{"name":"rest","by":["ip"],"algorithm":"token_bucket","limit":10,"window":"60s"}`,
 			`{"name":"all","by":["attribute never"],"algorithm":"token_bucket","limit":10,"window":"60s"}`}
-		for i := range rules - len(list) {
+		for i := range 10 - len(list) {
 			pattern := []string{"POST /v1/r%d/charges", "GET /v1/r%d/users/{id}"}[i%2]
-			list = append(list, fmt.Sprintf(`{"name":"r%d","by":["ip"],"route_pattern":%q,"algorithm":"token_bucket","limit":10,"window":"60s"}`, i, fmt.Sprintf(pattern, i)))
+			list = append(list, fmt.Sprintf(`{"name":"r%d%s","by":["ip"],"route_pattern":%q,"algorithm":"token_bucket","limit":10,"window":"60s"}`, i, v.suffix(t), fmt.Sprintf(pattern, i)))
 		}
 		changes[EntityName{TierEntity, fmt.Sprintf("tier%d", t)}] = []byte(`{"rules":[` + strings.Join(list, ",") + `]}`)
 	}
 	for c := range clients {
-		body := fmt.Sprintf(`{"tier":"tier%d","rules":[{"name":"own","algorithm":"token_bucket","limit":%d,"window":"60s"}]}`, c%tiers, 1+c%limits)
+		limit := 1
+		if v >= ownLimits {
+			limit += c
+		}
+		body := fmt.Sprintf(`{"tier":"tier%d","rules":[{"name":"own%s","algorithm":"token_bucket","limit":%d,"window":"60s"}]}`, c%tiers, v.suffix(c), limit)
 		changes[EntityName{ClientEntity, fmt.Sprintf("cust_%d", c)}] = []byte(body)
 	}
 	s, err := new(Set).With(changes)
@@ -167,4 +185,12 @@ func scaleSet(b *testing.B, tiers, rules, clients, limits int) *Set {
 		b.Fatal(err)
 	}
 	return s
+}
+
+// suffix of the names of the rules of one tier or client.
+func (v variety) suffix(n int) string {
+	if v < ownNames {
+		return ""
+	}
+	return fmt.Sprintf("_%d", n)
 }
