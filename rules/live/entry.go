@@ -5,8 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"strconv"
-	"strings"
+	"fmt"
+	"net/url"
 
 	"github.com/ringlimit/ringlimit/rules"
 )
@@ -72,14 +72,14 @@ func (e Entry) sum() uint64 {
 	return binary.LittleEndian.Uint64(sum[:]) | 1
 }
 
-// ETag is the entry's entity tag, quotes included.
-func (e Entry) ETag() string { return e.Version.ETag() }
+// ETag is the entry's entity tag; see [Stamp.ETag].
+func (e Entry) ETag() string { return e.Stamp().ETag() }
 
-// ETag is the version as an entity tag. What would end a tag or a list of them is
-// escaped.
-func (v Version) ETag() string {
-	node := strings.NewReplacer("%", "%25", `"`, "%22", ",", "%2C").Replace(v.Node)
-	return `"` + strconv.FormatUint(v.Count, 10) + "-" + node + `"`
+// ETag is the stamp as a strong entity tag, quotes included. The sum is in it because
+// a version alone may be given to two contents; see [Stamp]. What would end a tag or
+// a list of them is escaped.
+func (s Stamp) ETag() string {
+	return fmt.Sprintf(`"%d-%s-%016x"`, s.Version.Count, url.PathEscape(s.Version.Node), s.Sum)
 }
 
 // seed is the entry of an entity in a rule file.

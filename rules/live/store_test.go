@@ -12,13 +12,14 @@ import (
 func TestPutIsInForceAtOnceAndKnownByItsTag(t *testing.T) {
 	s := NewStore("a")
 	e := put(t, s, tier("free"), limits(10))
-	if e.ETag() != `"1-a"` || s.Summary().Version != 1 || !strings.Contains(shown(s.Rules()), `"limit":10`) {
+	if !strings.HasPrefix(e.ETag(), `"1-a-`) || s.Summary().Version != 1 || !strings.Contains(shown(s.Rules()), `"limit":10`) {
 		t.Fatalf("%s %+v\n%s", e.ETag(), s.Summary(), shown(s.Rules()))
 	}
-	if again := put(t, s, tier("free"), limits(10)); again.ETag() != `"2-a"` {
+	again := put(t, s, tier("free"), limits(10))
+	if again.ETag() == e.ETag() {
 		t.Errorf("a write that changes nothing is a write: the last writer wins; got %s", again.ETag())
 	}
-	if e, ok := s.Get(tier("free")); !ok || e.ETag() != `"2-a"` {
+	if e, ok := s.Get(tier("free")); !ok || e.ETag() != again.ETag() {
 		t.Errorf("Get: %+v, %v", e, ok)
 	}
 	if _, ok := s.Get(tier("paid")); ok {
@@ -43,9 +44,11 @@ func TestBadBodyChangesNothing(t *testing.T) {
 
 func TestPreconditions(t *testing.T) {
 	s := NewStore("a")
-	put(t, s, tier("there"), limits(10))
+	old := put(t, s, tier("there"), limits(9)).ETag()
+	tag := put(t, s, tier("there"), limits(10)).ETag()
 	put(t, s, tier("gone"), limits(10))
 	gone := remove(t, s, tier("gone"))
+	const other = `"7-a-0123456789abcdef"`
 	for _, c := range []struct {
 		name  string
 		p     Precondition
@@ -53,20 +56,25 @@ func TestPreconditions(t *testing.T) {
 	}{
 		{"there", Precondition{}, true},
 		{"there", Precondition{IfMatch: "*"}, true},
-		{"there", Precondition{IfMatch: `"1-a"`}, true},
-		{"there", Precondition{IfMatch: `"9-b" , "1-a"`}, true},
-		{"there", Precondition{IfMatch: `"2-a"`}, false},
-		{"there", Precondition{IfMatch: `W/"1-a"`}, false}, // weak tags never match strongly
+		{"there", Precondition{IfMatch: "\t* "}, true},
+		{"there", Precondition{IfMatch: tag}, true},
+		{"there", Precondition{IfMatch: other + " , " + tag}, true},
+		{"there", Precondition{IfMatch: ", " + tag + ",,"}, true},
+		{"there", Precondition{IfMatch: old}, false},
+		{"there", Precondition{IfMatch: "W/" + tag}, false}, // weak tags never match strongly
+		{"there", Precondition{IfMatch: "W/" + tag + ", " + tag}, true},
 		{"there", Precondition{IfNoneMatch: "*"}, false},
-		{"there", Precondition{IfNoneMatch: `"1-a"`}, false},
-		{"there", Precondition{IfNoneMatch: `"7-a"`}, true},
-		{"there", Precondition{IfNoneMatch: `"7-a", W/"1-a"`}, false}, // here they do
-		{"there", Precondition{IfNoneMatch: `W/"7-a"`}, true},
+		{"there", Precondition{IfNoneMatch: tag}, false},
+		{"there", Precondition{IfNoneMatch: old}, true},
+		{"there", Precondition{IfNoneMatch: old + ", W/" + tag}, false}, // here they do
+		{"there", Precondition{IfNoneMatch: "W/" + old}, true},
 		{"there", Precondition{IfNoneMatch: `"a,*,b"`}, true},
 		{"there", Precondition{IfMatch: `"a,*,b"`}, false},
-		{"there", Precondition{IfMatch: `"1-a"`, IfNoneMatch: "*"}, false},
+		{"there", Precondition{IfMatch: `"*"`}, false},
+		{"there", Precondition{IfMatch: tag, IfNoneMatch: "*"}, false},
 		{"absent", Precondition{IfMatch: "*"}, false},
 		{"absent", Precondition{IfNoneMatch: "*"}, true},
+		{"absent", Precondition{IfNoneMatch: tag}, true},
 		{"gone", Precondition{IfMatch: gone.ETag()}, false},
 		{"gone", Precondition{IfMatch: "*"}, false},
 		{"gone", Precondition{IfNoneMatch: "*"}, true},
@@ -79,10 +87,10 @@ func TestPreconditions(t *testing.T) {
 			t.Errorf("%s, %+v: %v, want holds %v", c.name, c.p, err, c.holds)
 		}
 	}
-	if _, _, err := s.Put(tier("there"), limits(11), Precondition{IfMatch: `"2-a"`}); !errors.Is(err, ErrPrecondition) {
+	if _, _, err := s.Put(tier("there"), limits(11), Precondition{IfMatch: old}); !errors.Is(err, ErrPrecondition) {
 		t.Errorf("Put with an old tag: %v", err)
 	}
-	if _, _, err := s.Delete(tier("there"), Precondition{IfMatch: `"2-a"`}); !errors.Is(err, ErrPrecondition) {
+	if _, _, err := s.Delete(tier("there"), Precondition{IfMatch: old}); !errors.Is(err, ErrPrecondition) {
 		t.Errorf("Delete with an old tag: %v", err)
 	}
 	if strings.Contains(shown(s.Rules()), `"limit":11`) {
@@ -90,9 +98,46 @@ func TestPreconditions(t *testing.T) {
 	}
 }
 
-func TestTagsHoldNoQuotesAndCommas(t *testing.T) {
-	if tag := (Version{7, `a"b,c%22`}).ETag(); tag != `"7-a%22b%2Cc%2522"` {
-		t.Error(tag)
+// What is no list of tags guards nothing, whatever it has inside.
+func TestAMalformedPreconditionNeverHolds(t *testing.T) {
+	s := NewStore("a")
+	tag := put(t, s, tier("there"), limits(10)).ETag()
+	there, _ := s.Get(tier("there"))
+	for _, list := range []string{
+		" ", ",", tag[1:], tag[:len(tag)-1], strings.Trim(tag, `"`), "w/" + tag, tag + tag, tag + " " + tag, tag + ", *", "*, " + tag,
+		`"x,` + tag + `,y"`, `W/`, `"`,
+	} {
+		for _, p := range []Precondition{{IfMatch: list}, {IfNoneMatch: list}} {
+			if err := p.check(there); !errors.Is(err, ErrPrecondition) {
+				t.Errorf("%+v holds: %v", p, err)
+			}
+		}
+	}
+}
+
+// A node that has lost its memory counts from the start again: its tag of one
+// content must not stand for another one.
+func TestOneVersionTwiceHasTwoTags(t *testing.T) {
+	before, after := NewStore("a"), NewStore("a")
+	first := put(t, before, tier("free"), limits(10))
+	second := put(t, after, tier("free"), limits(20))
+	if first.Version != second.Version {
+		t.Fatalf("%v, %v", first.Version, second.Version)
+	}
+	if _, _, err := after.Put(tier("free"), limits(30), Precondition{IfMatch: first.ETag()}); !errors.Is(err, ErrPrecondition) {
+		t.Errorf("the tag %s of another content: %v", first.ETag(), err)
+	}
+	if _, _, err := after.Put(tier("free"), limits(30), Precondition{IfMatch: second.ETag()}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTagsArePlain(t *testing.T) {
+	for node, want := range map[string]string{"a\"b,c%22": "7-a%22b%2Cc%2522-00000000000000ab", "é \x7f": "7-%C3%A9%20%7F-00000000000000ab"} {
+		s := Stamp{Version: Version{7, node}, Sum: 0xab}
+		if tags, ok := readTags(s.ETag()); s.ETag() != `"`+want+`"` || !ok || len(tags) != 1 {
+			t.Errorf("%q: %s", node, s.ETag())
+		}
 	}
 }
 
