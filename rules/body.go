@@ -15,7 +15,7 @@ func (n EntityName) label() string {
 
 // ParseTierBody reads the body of a PUT of a tier and returns it in its
 // canonical form. It is either all rules of the tier, {"rules":[…]}, or one rule
-// to set among those that the tier has in current, which may be nil:
+// to set among those of current, the body that the tier has; nil: there is none:
 //
 //   - With a name it takes the place of the rule of that name, whole; or it is
 //     added behind the others.
@@ -24,8 +24,9 @@ func (n EntityName) label() string {
 //     there is none it is added, named by the pattern. Of several it is the one so
 //     named; else the error says which there are.
 //
-// The error is an *Error.
-func ParseTierBody(tier string, body []byte, current *Set) (canonical []byte, err error) {
+// One rule is refused where this version cannot read current, which a newer one may
+// have written: the others would be lost. The error is an *Error.
+func ParseTierBody(tier string, body, current []byte) (canonical []byte, err error) {
 	name := EntityName{TierEntity, tier}
 	r := &reader{file: name.label(), json: true}
 	v := r.parseBody(name, body)

@@ -125,7 +125,7 @@ func TestParseTierBody(t *testing.T) {
 		{`{"rules":[{"name":"z",` + countTen + `}]}`, "z"},
 		{`{"rules":[]}`, ""},
 	} {
-		body, err := ParseTierBody("free", []byte(tt.body), s)
+		body, err := ParseTierBody("free", []byte(tt.body), bodyOf(s, "free"))
 		if err != nil {
 			t.Errorf("%s: %v", tt.body, err)
 			continue
@@ -138,7 +138,7 @@ func TestParseTierBody(t *testing.T) {
 			t.Errorf("%s makes the rules %q, want %q", tt.body, got, tt.want)
 		}
 	}
-	if _, err := ParseTierBody("free", []byte(`{"name":"a","algorithm":"token_bucket","limit":-1,"window_s":1}`), s); err == nil || !strings.Contains(err.Error(), "tier/free:1:48: limit: is -1") {
+	if _, err := ParseTierBody("free", []byte(`{"name":"a","algorithm":"token_bucket","limit":-1,"window_s":1}`), bodyOf(s, "free")); err == nil || !strings.Contains(err.Error(), "tier/free:1:48: limit: is -1") {
 		t.Errorf("a bad rule: %v", err)
 	}
 }
@@ -179,7 +179,7 @@ tiers:
     - {name: d2, route_pattern: /d, algorithm: token_bucket, limit: 1, window: 1s}
 `)
 	f.Fuzz(func(t *testing.T, body []byte, name string) {
-		if tier, err := ParseTierBody(name, body, s); err == nil {
+		if tier, err := ParseTierBody(name, body, bodyOf(s, name)); err == nil {
 			checkCanonical(t, s, tierName(name), tier)
 		}
 		if client, err := ParseClientBody(name, body); err == nil && !strings.Contains(string(client), `"tier"`) {

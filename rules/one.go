@@ -7,8 +7,12 @@ import (
 )
 
 // readOne reads a single rule among those that the tier has.
-func (r *reader) readOne(ed *entityDraft, one *value, current *Set) {
-	items := r.itemsOf(ed.name, current)
+func (r *reader) readOne(ed *entityDraft, one *value, current []byte) {
+	items, ok := r.itemsOf(ed.name, current)
+	if !ok {
+		r.report(one.at, "", "is one rule, and this version cannot read those that the tier has: a newer one may have written them; replace the whole tier with {\"rules\":[…]}, or ask a node of that version")
+		return
+	}
 	if one.member("name") == nil && !r.nameOne(one, items) {
 		return
 	}
@@ -90,16 +94,15 @@ func (v *value) keep(old *value) {
 	}
 }
 
-// itemsOf are the rules that the entity has in current.
-func (r *reader) itemsOf(name EntityName, current *Set) []*value {
-	if current == nil {
-		return nil
+// itemsOf are the rules in the entity's body; false: this version cannot read it.
+func (r *reader) itemsOf(name EntityName, body []byte) (items []*value, ok bool) {
+	if body == nil {
+		return nil, true
 	}
-	body, ok := current.Entity(name)
-	if !ok {
-		return nil
+	if _, problems := compileBody(name, body); len(problems) > 0 {
+		return nil, false
 	}
-	return r.parseJSON(body).member("rules").items
+	return r.parseJSON(body).member("rules").items, true
 }
 
 // sameText reports whether both values have the same text in a field.

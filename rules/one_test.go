@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"errors"
 	"strings"
 	"testing"
 )
@@ -9,13 +10,19 @@ import (
 func put(t failer, s *Set, bodies ...string) *Set {
 	t.Helper()
 	for _, body := range bodies {
-		canonical, err := ParseTierBody("free", []byte(body), s)
+		canonical, err := ParseTierBody("free", []byte(body), bodyOf(s, "free"))
 		if err != nil {
 			t.Fatalf("%s: %v", body, err)
 		}
 		s = changed(t, s, map[EntityName][]byte{tierName("free"): canonical})
 	}
 	return s
+}
+
+// bodyOf is the body that a tier has; nil: it is not there.
+func bodyOf(s *Set, tier string) []byte {
+	body, _ := s.Entity(tierName(tier))
+	return body
 }
 
 // ruleOf is a rule as GET shows it, or "".
@@ -88,8 +95,23 @@ func TestSetOneRefuses(t *testing.T) {
 		{`{"route_pattern":7,` + countTen + `}`, "route_pattern: is 7; it must be text"},
 		{`{"route_pattern":"/{x}/{x}",` + countTen + `}`, `route_pattern: "/{x}/{x}" is no pattern`},
 	} {
-		if body, err := ParseTierBody("free", []byte(tt.body), s); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if body, err := ParseTierBody("free", []byte(tt.body), bodyOf(s, "free")); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %s, error %v\nwant %s", tt.body, body, err, tt.want)
+		}
+	}
+}
+
+// A newer version may have written what this one cannot read. One rule among it
+// would throw the others away; the whole tier may be replaced.
+func TestSetOneRefusesAmongWhatItCannotRead(t *testing.T) {
+	one, all := []byte(`{"name":"a",`+countTen+`}`), []byte(`{"rules":[{"name":"z",`+countTen+`}]}`)
+	for _, current := range []string{`{"rules":[{"name":"a","colour":"red",` + countTen + `}]}`, `{"rules":[],"region":"eu"}`, `{"parts":[]}`, `[]`, `{`} {
+		body, err := ParseTierBody("free", one, []byte(current))
+		if _, ok := errors.AsType[*Error](err); !ok || !strings.Contains(err.Error(), `replace the whole tier with {"rules":[…]}`) {
+			t.Errorf("among %s: %s, %v", current, body, err)
+		}
+		if _, err := ParseTierBody("free", all, []byte(current)); err != nil {
+			t.Errorf("in the place of %s: %v", current, err)
 		}
 	}
 }

@@ -141,6 +141,39 @@ func TestTagsArePlain(t *testing.T) {
 	}
 }
 
+// One rule put onto a tier that a newer version has written is refused, and the
+// tier stays what it was, for the others.
+func TestOneRuleOntoWhatThisVersionCannotRead(t *testing.T) {
+	s := NewStore("a")
+	newer := Entry{tier("free"), Version{3, "b"}, []byte(`{"rules":[{"name":"all","colour":"red","algorithm":"fixed_window","limit":1,"window":"60s"}]}`)}
+	if _, warnings, err := s.Merge([]Entry{newer}); err != nil || len(warnings) == 0 {
+		t.Fatal(warnings, err)
+	}
+	before := s.Summary()
+	_, _, err := s.Put(tier("free"), []byte(`{"name":"all","algorithm":"fixed_window","limit":2,"window":"60s"}`), Precondition{})
+	if _, ok := errors.AsType[*rules.Error](err); !ok || !strings.Contains(err.Error(), "replace the whole tier") {
+		t.Errorf("error %v", err)
+	}
+	if e, ok := s.Get(tier("free")); !ok || e.Stamp() != newer.Stamp() || s.Summary() != before {
+		t.Errorf("now %+v", e)
+	}
+	put(t, s, tier("free"), limits(5))
+}
+
+// The clients of a tier are in it, though this version cannot read its rules.
+func TestATierThatCannotBeReadIsInUseToo(t *testing.T) {
+	s := NewStore("a")
+	newer := []Entry{{tier("free"), Version{3, "b"}, []byte(`{"rules":[],"region":"eu"}`)}, {client("cust"), Version{4, "b"}, []byte(`{"tier":"free"}`)}}
+	if _, _, err := s.Merge(newer); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Delete(tier("free"), Precondition{}); !errors.Is(err, ErrInUse) {
+		t.Errorf("error %v, want ErrInUse", err)
+	}
+	remove(t, s, client("cust"))
+	remove(t, s, tier("free"))
+}
+
 func TestDelete(t *testing.T) {
 	s := NewStore("a")
 	put(t, s, tier("default"), limits(10))

@@ -17,7 +17,7 @@ func (s *Store) Put(name rules.EntityName, body []byte, p Precondition) (was, is
 	if err := p.check(was); err != nil {
 		return Entry{}, Entry{}, err
 	}
-	canonical, err := s.parse(name, body)
+	canonical, err := parse(name, body, was.Body)
 	if err != nil {
 		return Entry{}, Entry{}, err
 	}
@@ -28,12 +28,11 @@ func (s *Store) Put(name rules.EntityName, body []byte, p Precondition) (was, is
 	return was, written[0], nil
 }
 
-// parse reads a body. A single rule goes into what the tier has now, so this is
-// under the lock of the write.
-func (s *Store) parse(name rules.EntityName, body []byte) ([]byte, error) {
+// parse reads a body. A single rule goes into what the tier has now.
+func parse(name rules.EntityName, body, current []byte) ([]byte, error) {
 	switch name.Kind {
 	case rules.TierEntity:
-		return rules.ParseTierBody(name.Name, body, s.Rules())
+		return rules.ParseTierBody(name.Name, body, current)
 	case rules.ClientEntity:
 		return rules.ParseClientBody(name.Name, body)
 	}
@@ -50,17 +49,17 @@ func (s *Store) Delete(name rules.EntityName, p Precondition) (was, is Entry, er
 	if err := p.check(was); err != nil {
 		return Entry{}, Entry{}, err
 	}
-	if was.Body == nil {
+	switch {
+	case was.Body == nil:
 		return Entry{}, Entry{}, ErrNotFound
+	case name.Kind == rules.TierEntity && s.Rules().Clients(name.Name) > 0:
+		return Entry{}, Entry{}, ErrInUse
 	}
 	written, err := s.write(map[rules.EntityName][]byte{name: nil})
-	switch {
-	case err == nil:
-		return was, written[0], nil
-	case name.Kind == rules.TierEntity && s.Rules().Clients(name.Name) > 0:
-		return Entry{}, Entry{}, fmt.Errorf("%w: %w", ErrInUse, err)
+	if err != nil {
+		return Entry{}, Entry{}, err
 	}
-	return Entry{}, Entry{}, err
+	return was, written[0], nil
 }
 
 // Apply writes each entity of set that differs from the store's, all in one. What
