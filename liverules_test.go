@@ -360,7 +360,7 @@ func TestChangesAreRefusedWithTheirReason(t *testing.T) {
 		n := start(t, newMemory().config(t, 0, parseRules(t, eachAlgorithm)))
 		_, tag, _ := n.Limits("default")
 		next, err := n.PutLimits("default", window(5), Precondition{IfMatch: tag})
-		if err != nil || next.ETag != `"1-node-0"` || !strings.Contains(string(next.Is), `"limit":5,`) {
+		if err != nil || next.ETag == "" || next.ETag == tag || !strings.Contains(string(next.Is), `"limit":5,`) {
 			t.Fatalf("%s, %v", next.Is, err)
 		}
 		if _, err := n.PutLimits("default", window(6), Precondition{IfMatch: tag}); !errors.Is(err, ErrPrecondition) {
