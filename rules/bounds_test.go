@@ -147,22 +147,6 @@ func TestWarningsAreNotShared(t *testing.T) {
 	}
 }
 
-// TestSharedBodiesAreForgotten: bodies that no client has any more do not pile up.
-func TestSharedBodiesAreForgotten(t *testing.T) {
-	body := func(i int) []byte { return fmt.Appendf(nil, `{"rules":[{"name":"r%d",%s}]}`, i, countTen) }
-	s := changed(t, new(Set), map[EntityName][]byte{clientName("a"): body(-1)})
-	for i := range 20 {
-		s = changed(t, s, map[EntityName][]byte{clientName("b"): body(i)})
-	}
-	if len(s.bodies) > 6 {
-		t.Errorf("%d bodies of two clients", len(s.bodies))
-	}
-	s = changed(t, s, map[EntityName][]byte{clientName("c"): body(-1)})
-	if s.clients["c"] != s.clients["a"] {
-		t.Error("the body of a client was forgotten")
-	}
-}
-
 func TestClientsWithoutLimitAreWarnedOf(t *testing.T) {
 	const file = `
 tiers:

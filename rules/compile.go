@@ -3,6 +3,8 @@ package rules
 import (
 	"slices"
 	"unique"
+
+	"github.com/ringlimit/ringlimit/limit"
 )
 
 // entityDraft is a tier or a client while it is read.
@@ -18,18 +20,14 @@ type entityDraft struct {
 
 // compile makes the entity of a draft that has no problems.
 func (r *reader) compile(ed *entityDraft) *entity {
-	e := newEntity(ed)
-	texts := map[string]int32{}
-	for i, d := range ed.rules {
-		c := e.newRule()
-		*c = d.compile(ed.name)
-		c.order, c.text = int32(i), textNumber(texts, d.pattern)
-		c.dim, c.atLevel = e.dimension(d.by), levelOf(ed.name, d.pattern)
-		e.levels[c.atLevel].add(c, ed.patterns[i])
-		e.rules = append(e.rules, c)
+	e := &entity{plan: ed.plan(), tier: unique.Make(ed.tier).Value(), origin: &origin{body: ed.render()}}
+	if !e.client {
+		e.tier = ed.name.Name
 	}
-	e.markHighest()
-	e.body = ed.render()
+	e.limits = e.first[:0]
+	for _, d := range ed.rules {
+		e.limits = append(e.limits, d.limit(ed.name))
+	}
 	before := len(r.warnings)
 	ed.warn(e)
 	for _, w := range r.warnings[before:] {
@@ -38,33 +36,27 @@ func (r *reader) compile(ed *entityDraft) *entity {
 	return e
 }
 
-// newEntity is an entity without rules.
-func newEntity(ed *entityDraft) *entity {
-	e := &entity{of: ed.name, tier: unique.Make(ed.tier).Value()}
-	if ed.name.Kind == ClientEntity {
-		e.of.Name = ""
+// plan compiles all but the limits.
+func (ed *entityDraft) plan() *plan {
+	p := &plan{client: ed.name.Kind == ClientEntity}
+	texts := map[string]int32{}
+	for i, d := range ed.rules {
+		c := d.compile()
+		c.text, c.dim, c.atLevel = textNumber(texts, d.pattern), p.dimension(d.by), levelOf(ed.name, d.pattern)
+		p.add(c, ed.patterns[i])
 	}
-	e.dims = e.first.dims[:0]
-	e.levels[levelOf(ed.name, "")].plain = e.first.plain[:0]
-	return e
-}
-
-// newRule is memory for the entity's next rule.
-func (e *entity) newRule() *rule {
-	if len(e.rules) == 0 {
-		return &e.first.rules[0]
-	}
-	return new(rule)
+	p.markHighest()
+	return p
 }
 
 // levelNames are those of an entity's levels, the most specific first. In the
 // tier "default", the last resort, the rules with a pattern and those without
 // are of one level.
-func levelNames(of EntityName) [2]string {
+func (e *entity) levelNames() [2]string {
 	switch {
-	case of.Kind == ClientEntity:
+	case e.client:
 		return [2]string{"client and route", "client"}
-	case of.Name == DefaultTier:
+	case e.tier == DefaultTier:
 		return [2]string{DefaultTier}
 	}
 	return [2]string{"tier and route", "tier"}
@@ -86,13 +78,13 @@ func textNumber(texts map[string]int32, text string) int32 {
 	return n
 }
 
-// dimension is the number of a dimension in the entity.
-func (e *entity) dimension(by []dimension) uint8 {
+// dimension is the number of a dimension in the plan.
+func (p *plan) dimension(by []dimension) uint8 {
 	set := newDimensionSet(by)
-	i := slices.Index(e.dims, set)
+	i := slices.Index(p.dims, set)
 	if i < 0 {
-		i = len(e.dims)
-		e.dims = append(e.dims, set)
+		i = len(p.dims)
+		p.dims = append(p.dims, set)
 	}
 	return uint8(i)
 }
@@ -127,30 +119,38 @@ func (l *level) file(r *rule, p pattern) {
 
 // markHighest finds the rules that no later one can beat: a later pattern is
 // less specific, and no priority is higher.
-func (e *entity) markHighest() {
+func (p *plan) markHighest() {
 	type contest struct{ level, dim uint8 }
 	top := map[contest]int32{}
-	for _, r := range e.rules {
+	for _, r := range p.rules {
 		c := contest{r.atLevel, r.dim}
-		if p, known := top[c]; !known || r.priority > p {
+		if t, known := top[c]; !known || r.priority > t {
 			top[c] = r.priority
 		}
 	}
-	for _, r := range e.rules {
+	for _, r := range p.rules {
 		r.highest = r.priority == top[contest{r.atLevel, r.dim}]
 	}
 }
 
-// compile completes the rule, which nobody else has seen yet.
-func (d *draft) compile(of EntityName) rule {
-	r := rule{name: d.name, pattern: d.pattern, by: d.by, priority: d.priority, shadow: d.shadow, deny: d.deny, client: of.Kind == ClientEntity}
-	if d.unlimited {
-		return r
+// compile is the rule without its place among the others.
+func (d *draft) compile() *rule {
+	return &rule{
+		name: d.name, pattern: d.pattern, by: d.by, priority: d.priority,
+		shadow: d.shadow, deny: d.deny, unlimited: d.unlimited,
+		prefix: string(appendPrefix(nil, d.name, d.spec.Algorithm, d.by)),
 	}
-	r.limit = d.rule
-	r.limit.Name, r.limit.Tier, r.limit.OnFailure, r.limit.Jitter, r.limit.Shadow = d.name, ruleTier(of), d.onFailure, d.jitter, d.shadow
-	r.prefix = unique.Make(string(counterPrefix(of, d.name, d.spec.Algorithm, d.by))).Value() // thousands of clients have one
-	return r
+}
+
+// limit completes the limit, which nobody else has seen yet. It is nil if there
+// is none.
+func (d *draft) limit(of EntityName) *limit.Rule {
+	if d.unlimited {
+		return nil
+	}
+	l := d.rule
+	l.Name, l.Tier, l.OnFailure, l.Jitter, l.Shadow = d.name, ruleTier(of), d.onFailure, d.jitter, d.shadow
+	return l
 }
 
 // ruleTier is the Tier of an entity's limit.Rules. It labels metrics, where a

@@ -19,20 +19,15 @@ import (
 //
 // Limit, window and burst are not in the name: a changed limit keeps its counter.
 
-// counterPrefix is the part of the name that all counters of a rule share. The
-// start of a client's is left out: its id is the key of the request, and clients
-// with equal rules share these.
-func counterPrefix(of EntityName, rule string, algorithm limit.Algorithm, by []dimension) []byte {
-	var name []byte
-	if of.Kind == TierEntity {
-		name = appendPart(name, of.Name)
-	}
-	name = appendPart(name, rule)
-	name = appendPart(name, algorithm.String())
+// appendPrefix appends the part of the name that all counters of a rule share,
+// but for whose it is: entities with equal rules share these.
+func appendPrefix(dst []byte, rule string, algorithm limit.Algorithm, by []dimension) []byte {
+	dst = appendPart(dst, rule)
+	dst = appendPart(dst, algorithm.String())
 	for _, d := range by {
-		name = appendPart(name, d.label)
+		dst = appendPart(dst, d.label)
 	}
-	return appendPart(name, "")
+	return appendPart(dst, "")
 }
 
 func appendPart[T string | []byte](dst []byte, part T) []byte {
@@ -40,23 +35,30 @@ func appendPart[T string | []byte](dst []byte, part T) []byte {
 }
 
 // winner names the rule's counter, or what the request lacks for it.
-func (q *search) winner(r *rule) Winner {
+func (q *search) winner(f found) Winner {
+	r, limit := f.rule, f.of.limits[f.rule.order]
 	if r.deny {
 		if missing := q.missing(r); missing != "" {
-			return Winner{Rule: r.limit, Missing: missing}
+			return Winner{Rule: limit, Missing: missing}
 		}
 	}
 	start := len(q.m.names)
-	name := q.m.names
-	if r.client {
-		name = appendPart(appendPart(name, ""), q.req.Key)
-	}
+	name := f.of.appendName(q.m.names, q.req.Key)
 	name = append(name, r.prefix...)
 	for i := range r.by {
 		name = q.appendValue(name, r, &r.by[i])
 	}
 	q.m.names = name
-	return Winner{Rule: r.limit, Counter: name[start:len(name):len(name)]}
+	return Winner{Rule: limit, Counter: name[start:len(name):len(name)]}
+}
+
+// appendName appends whose rule the counter is of. Clients share entities: id is
+// that of the request.
+func (e *entity) appendName(dst []byte, id string) []byte {
+	if e.client {
+		return appendPart(append(dst, 0), id)
+	}
+	return appendPart(dst, e.tier)
 }
 
 // missing is the first dimension that the request lacks.

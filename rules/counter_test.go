@@ -178,7 +178,7 @@ tiers:
 }
 
 func TestDescribeRefuses(t *testing.T) {
-	good := counterPrefix(EntityName{TierEntity, "t"}, "r", limit.TokenBucket, []dimension{{kind: byIP, label: "ip"}})
+	good := appendPrefix(appendPart([]byte(nil), "t"), "r", limit.TokenBucket, []dimension{{kind: byIP, label: "ip"}})
 	good = appendPart(good, "\xc0\x00\x02\x01")
 	if _, err := DescribeCounter(good); err != nil {
 		t.Fatal(err)

@@ -68,53 +68,18 @@ func clientProblem(id string) string {
 }
 
 // entity is a tier or a client, compiled. It is immutable: Sets share it, and
-// clients with equal bodies do. What a search reads comes first, so that it lies
-// close together.
+// clients with equal bodies do. It is one line of the processor's cache, and of
+// thousands of clients, asked in turn, all that a search reads but the plan.
 type entity struct {
-	tier   string // of a client; may be empty
-	dims   []dimensionSet
-	levels [2]level // the most specific first
-	first  room
+	*plan
+	limits []*limit.Rule // of plan.rules; nil: unlimited
+	tier   string        // the tier's name; of a client the tier it has, may be empty
+	first  [1]*limit.Rule
+	*origin
+}
 
-	of       EntityName // the tier; of clients only the kind, for they share
-	rules    []*rule
+// origin is what an entity was compiled from.
+type origin struct {
 	body     []byte // canonical JSON
 	warnings []string
-}
-
-// room is for an entity's first rule and dimension. Most clients have no more, and
-// to choose theirs then reads one piece of memory, not one after the other.
-type room struct {
-	dims  [1]dimensionSet
-	plain [1]*rule
-	rules [1]rule
-}
-
-// level is the rules of one degree of specificity, by the kind of their pattern.
-type level struct {
-	dims  [tracks]mask       // of the enforced rules, and of all
-	paths *node              // nil: no path patterns
-	names map[string][]*rule // by the route's name
-	every []*rule            // pattern "*"
-	plain []*rule            // no pattern
-}
-
-// rule is what the caller's side needs to know to choose it and to charge a
-// counter.
-type rule struct {
-	priority int32
-	text     int32 // equal for equal patterns of the entity
-	order    int32 // in the file
-	dim      uint8 // in entity.dims
-	atLevel  uint8 // in entity.levels
-	highest  bool  // of its level and dimension
-	shadow   bool
-	deny     bool // on_missing: deny
-	client   bool // of a client, not of a tier
-
-	limit   *limit.Rule // nil: unlimited
-	by      []dimension
-	prefix  string // of its counters' names, behind the id of a client
-	pattern string // as written; empty: none
-	name    string
 }

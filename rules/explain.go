@@ -40,10 +40,10 @@ func (s *Set) Explain(req *limit.Request) (Explanation, error) {
 		switch {
 		case e == nil:
 			continue
-		case e.of.Kind == ClientEntity:
+		case e.client:
 			x.Client = req.Key
-		case e.of.Name != DefaultTier:
-			x.Tier = e.of.Name
+		case e.tier != DefaultTier:
+			x.Tier = e.tier
 		}
 		for i := range e.levels {
 			x.level(e, i)
@@ -78,7 +78,7 @@ func (x *explainer) level(e *entity, i int) {
 	}
 	for track := range leaders {
 		for dim, leader := range leaders[track] {
-			x.decide(track, e.dims[dim], verdict{leader, levelNames(e.of)[i]})
+			x.decide(track, e.dims[dim], verdict{leader, e.levelNames()[i]})
 		}
 	}
 }
@@ -143,7 +143,7 @@ func (x *explainer) outcome(e *entity, r *rule, rank map[*rule]int, leader *rule
 		return false, quoteName(leader) + " has a more specific route_pattern"
 	case missing != "":
 		return true, fmt.Sprintf("applies, and refuses: the request has no %s", missing)
-	case r.limit == nil:
+	case r.unlimited:
 		return true, "applies: no limit"
 	case r.shadow:
 		return true, "applies in shadow: refuses nothing"
@@ -154,13 +154,13 @@ func (x *explainer) outcome(e *entity, r *rule, rank map[*rule]int, leader *rule
 func quoteName(r *rule) string { return strconv.Quote(r.name) }
 
 func (x *explainer) consideration(e *entity, r *rule) Consideration {
-	of := e.of
-	if of.Kind == ClientEntity {
-		of.Name = x.Client
+	of := EntityName{TierEntity, e.tier}
+	if e.client {
+		of = EntityName{ClientEntity, x.Client}
 	}
 	c := Consideration{
-		Level: levelNames(e.of)[r.atLevel], Of: of.String(), Name: r.name, RoutePattern: r.pattern,
-		Priority: r.priority, Unlimited: r.limit == nil, Shadow: r.shadow,
+		Level: e.levelNames()[r.atLevel], Of: of.String(), Name: r.name, RoutePattern: r.pattern,
+		Priority: r.priority, Unlimited: r.unlimited, Shadow: r.shadow,
 	}
 	for _, d := range r.by {
 		c.By = append(c.By, d.label)

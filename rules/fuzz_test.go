@@ -112,8 +112,8 @@ func FuzzMatch(f *testing.F) {
 // FuzzDescribeCounter: what can be described is a name that we could have
 // written, byte for byte.
 func FuzzDescribeCounter(f *testing.F) {
-	f.Add(appendPart(counterPrefix(EntityName{TierEntity, "free"}, "charges", limit.TokenBucket, []dimension{{kind: byClient, label: "client"}}), "cust_42"))
-	f.Add(appendPart(counterPrefix(EntityName{TierEntity, "free"}, "x", limit.FixedWindow, []dimension{{kind: byIP, label: "ip"}}), "\xc0\x00\x02\x01"))
+	f.Add(appendPart(appendPrefix(appendPart([]byte(nil), "free"), "charges", limit.TokenBucket, []dimension{{kind: byClient, label: "client"}}), "cust_42"))
+	f.Add(appendPart(appendPrefix(appendPart([]byte(nil), "free"), "x", limit.FixedWindow, []dimension{{kind: byIP, label: "ip"}}), "\xc0\x00\x02\x01"))
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0x0f})
 	f.Fuzz(func(t *testing.T, name []byte) {
 		if _, err := DescribeCounter(name); err != nil {

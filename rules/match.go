@@ -19,7 +19,7 @@ type Matches struct {
 	Winners []Winner // the most specific level first, within it in the file's order
 
 	names   []byte  // the winners' counters
-	found   []*rule // the winners and, while a level is searched, who led once
+	found   []found // the winners and, while a level is searched, who led once
 	decided []decision
 	lead    [tracks][MaxEntityDimensions]standing
 }
@@ -37,6 +37,12 @@ const (
 // MaxEntityDimensions bounds how many different dimensions (`by`) one tier or
 // client has.
 const MaxEntityDimensions = 32
+
+// found is a rule that leads, or has led.
+type found struct {
+	rule *rule
+	of   *entity
+}
 
 // mask is a set of an entity's dimensions.
 type mask uint32
@@ -74,9 +80,9 @@ func (s *Set) Match(req *limit.Request, m *Matches) error {
 			q.entity(e)
 		}
 	}
-	for _, r := range m.found {
-		if r.limit != nil {
-			m.Winners = append(m.Winners, q.winner(r))
+	for _, f := range m.found {
+		if !f.rule.unlimited {
+			m.Winners = append(m.Winners, q.winner(f))
 		}
 	}
 	return nil
@@ -109,6 +115,7 @@ type search struct {
 	route route // of req, once a rule wants to know it
 	m     *Matches
 
+	of    *entity      // whose rules are searched
 	done  [tracks]mask // decided before this level
 	has   [tracks]mask // has a leader in this level
 	open  [tracks]mask // can change hands yet in this level
@@ -125,7 +132,7 @@ func (q *search) parsedRoute() *route {
 // entity searches the entity's levels for the dimensions that are not decided.
 func (q *search) entity(e *entity) {
 	before := q.decidedOf(e)
-	q.done = before
+	q.of, q.done = e, before
 	for i := range e.levels {
 		q.choose(&e.levels[i])
 	}
@@ -212,7 +219,7 @@ func (q *search) consider(r *rule) {
 	if !q.contends(track, r) || !r.deny && q.missing(r) != "" {
 		return
 	}
-	q.m.found = append(q.m.found, r)
+	q.m.found = append(q.m.found, found{r, q.of})
 	q.lead(track, r)
 	if track == enforced && q.contends(all, r) {
 		q.lead(all, r)
@@ -247,14 +254,15 @@ func (q *search) lead(track int, r *rule) {
 
 // keepLeaders leaves of those found from start on the ones that nobody has
 // beaten, in the file's order.
-func (q *search) keepLeaders(start int) []*rule {
+func (q *search) keepLeaders(start int) []found {
 	kept := q.m.found[:start]
-	for _, r := range q.m.found[start:] {
+	for _, f := range q.m.found[start:] {
+		r := f.rule
 		if q.m.lead[r.track()][r.dim] != (standing{r.priority, r.text}) {
 			continue
 		}
-		kept = append(kept, r)
-		for i := len(kept) - 1; i > start && kept[i-1].order > r.order; i-- {
+		kept = append(kept, f)
+		for i := len(kept) - 1; i > start && kept[i-1].rule.order > r.order; i-- {
 			kept[i-1], kept[i] = kept[i], kept[i-1]
 		}
 	}

@@ -20,10 +20,10 @@ const DefaultTier = "default"
 // use. The zero Set has no rules.
 type Set struct {
 	tiers, clients map[string]*entity
-	bodies         map[string]*entity // clients', by body; also some that no client has any more
-	standard       *entity            // the default tier; nil when there is none
-	known          string             // which tiers there are
-	misfits        []string           // warnings of what does not fit together
+	shared         shared
+	standard       *entity  // the default tier; nil when there is none
+	known          string   // which tiers there are
+	misfits        []string // warnings of what does not fit together
 
 	limits sync.Once // LimitsJSON
 	json   []byte
@@ -31,44 +31,19 @@ type Set struct {
 
 // copied is a Set of the same entities, to be changed and then linked.
 func (s *Set) copied() *Set {
-	c := &Set{tiers: cloneMap(s.tiers), clients: cloneMap(s.clients), bodies: map[string]*entity{}}
-	if len(s.bodies) <= 2*len(s.clients) {
-		c.bodies = cloneMap(s.bodies)
-		return c
-	}
-	for _, e := range c.clients { // and no body that none has any more
-		c.shared(e)
-	}
-	return c
+	return &Set{tiers: cloneMap(s.tiers), clients: cloneMap(s.clients), shared: s.shared.copied(s)}
 }
 
-func cloneMap(m map[string]*entity) map[string]*entity {
+func cloneMap[V any](m map[string]V) map[string]V {
 	if m == nil {
-		return map[string]*entity{}
+		return map[string]V{}
 	}
 	return maps.Clone(m)
 }
 
-// put sets an entity.
+// put sets an entity that nobody else has seen yet.
 func (s *Set) put(name EntityName, e *entity) {
-	if name.Kind == ClientEntity {
-		e = s.shared(e)
-	}
-	s.of(name.Kind)[name.Name] = e
-}
-
-// shared is the one entity of all clients with this body: ten thousand of them
-// with a few kinds of rules then fit into the processor's caches. A warning says
-// where its entity stands, so one that has some is not shared.
-func (s *Set) shared(e *entity) *entity {
-	if len(e.warnings) > 0 {
-		return e
-	}
-	if same := s.bodies[string(e.body)]; same != nil {
-		return same
-	}
-	s.bodies[string(e.body)] = e
-	return e
+	s.of(name.Kind)[name.Name] = s.shared.entity(e)
 }
 
 func (s *Set) of(kind EntityKind) map[string]*entity {
@@ -130,8 +105,8 @@ func (s *Set) Entity(n EntityName) (body []byte, ok bool) {
 func (s *Set) Rules() iter.Seq[*limit.Rule] {
 	return func(yield func(*limit.Rule) bool) {
 		for _, e := range s.entities() {
-			for _, r := range e.rules {
-				if r.limit != nil && !yield(r.limit) {
+			for _, l := range e.limits {
+				if l != nil && !yield(l) {
 					return
 				}
 			}

@@ -21,7 +21,7 @@ func (r *rule) explainIdle(other *rule) string {
 	switch {
 	case other.priority > r.priority && (r.shadow || !other.shadow):
 		return "never applies: " + quoteName(other) + " has its route_pattern and by, and a higher priority"
-	case other.priority == r.priority && r.limit == nil && other.limit != nil && !other.shadow:
+	case other.priority == r.priority && r.unlimited && !other.unlimited && !other.shadow:
 		return "lifts no limit: " + quoteName(other) + " has its route_pattern, by and priority, and applies beside it"
 	}
 	return ""

@@ -31,10 +31,21 @@ const fileFormat = "ringlimit-rules/1"
 const maxFile = 6*MaxBytes + MaxEntries*256
 
 // File is where a store outlives its node.
-type File struct{ dir string }
+type File struct {
+	dir  string
+	disk disk
+}
+
+// disk is what a Save asks of the operating system. Tests have one that fails.
+type disk struct {
+	rename func(from, to string) error
+	sync   func(dir string) error
+}
 
 // FileIn is the file in a data directory, which must exist when it is used.
-func FileIn(dir string) File { return File{dir} }
+func FileIn(dir string) File {
+	return File{dir, disk{os.Rename, syncDir}}
+}
 
 // Path is where the file is.
 func (f File) Path() string { return filepath.Join(f.dir, fileName) }
@@ -50,19 +61,39 @@ type entryJSON struct {
 }
 
 // Save replaces the file as a whole: whenever the machine stops, the new file or
-// the one before is there, complete.
+// the one before is there, complete. An error means that a restart finds what was
+// there before, or says that it may not.
 func (f File) Save(entries []Entry) error {
 	fresh := f.Path() + newSuffix
 	if err := writeSynced(fresh, encode(entries)); err != nil {
 		return err
 	}
-	if err := os.Rename(f.Path(), f.Path()+beforeSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	err := f.disk.rename(f.Path(), f.Path()+beforeSuffix)
+	replaces := err == nil
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := os.Rename(fresh, f.Path()); err != nil {
-		return err
+	if err = f.disk.rename(fresh, f.Path()); err == nil {
+		err = f.disk.sync(f.dir)
 	}
-	return syncDir(f.dir)
+	if err == nil {
+		return nil
+	}
+	if undone := f.undo(replaces); undone != nil {
+		return fmt.Errorf("%w; what was there before could not be put back for certain (%v): until a later change is kept, a restart may bring this one in force", err, undone)
+	}
+	return err
+}
+
+// undo takes the new file away. A directory that could not be synced has it all the
+// same, and the change that its writer was refused would be in force after a restart.
+func (f File) undo(replaced bool) (err error) {
+	if replaced {
+		err = f.disk.rename(f.Path()+beforeSuffix, f.Path())
+	} else if err = os.Remove(f.Path()); errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, f.disk.sync(f.dir))
 }
 
 func writeSynced(path string, data []byte) error {

@@ -158,6 +158,74 @@ func TestAWriteThatCannotBeKeptIsRefused(t *testing.T) {
 	}
 }
 
+// failing is a file whose n-th step of the disk fails, from 1: before it has done
+// anything, or when all is done. Those after it fail too if it is broken.
+func failing(dir string, n int, done, broken bool) File {
+	f, steps := FileIn(dir), 0
+	step := func(do func() error) error {
+		steps++
+		if steps != n && !(broken && steps > n) {
+			return do()
+		}
+		if done {
+			_ = do()
+		}
+		return errDisk
+	}
+	real := f.disk
+	f.disk.rename = func(from, to string) error { return step(func() error { return real.rename(from, to) }) }
+	f.disk.sync = func(dir string) error { return step(func() error { return real.sync(dir) }) }
+	return f
+}
+
+var errDisk = errors.New("the disk does not answer")
+
+// A write that was refused is not in force after a restart either, wherever the
+// disk has failed, and the next one that is kept is.
+func TestARefusedWriteStaysRefusedAfterARestart(t *testing.T) {
+	const steps = 3 // two renames and the sync of the directory
+	for n := 1; n <= steps; n++ {
+		for _, done := range []bool{false, true} {
+			for _, exists := range []bool{true, false} {
+				dir, want := t.TempDir(), ""
+				s, _ := keptIn(t, dir)
+				if exists {
+					put(t, s, tier("free"), limits(1))
+					want = shown(s.Rules())
+				}
+				s.keep = failing(dir, n, done, false).Save
+				_, _, err := s.Put(tier("free"), limits(2), Precondition{})
+				if !errors.Is(err, errDisk) || strings.Contains(err.Error(), "restart") || shown(s.Rules()) != want {
+					t.Errorf("step %d, done %v: %v\n%s", n, done, err, shown(s.Rules()))
+				}
+				if again, warnings := keptIn(t, dir); shown(again.Rules()) != want || warnings != nil {
+					t.Errorf("step %d, done %v, exists %v: after a restart %q\n%s", n, done, exists, warnings, shown(again.Rules()))
+				}
+				s.keep = FileIn(dir).Save
+				put(t, s, tier("free"), limits(3))
+				if again, _ := keptIn(t, dir); again.Summary() != s.Summary() || shown(again.Rules()) != shown(s.Rules()) {
+					t.Errorf("step %d, done %v: the next write is lost\n%s", n, done, shown(again.Rules()))
+				}
+			}
+		}
+	}
+}
+
+// What cannot be put back is said.
+func TestADiskThatStaysBroken(t *testing.T) {
+	dir := t.TempDir()
+	s, _ := keptIn(t, dir)
+	put(t, s, tier("free"), limits(1))
+	s.keep = failing(dir, 3, false, true).Save
+	_, _, err := s.Put(tier("free"), limits(2), Precondition{})
+	if !errors.Is(err, errDisk) || !strings.Contains(err.Error(), "a restart may bring this one in force") {
+		t.Errorf("error %v", err)
+	}
+	if !strings.Contains(shown(s.Rules()), `"limit":1,`) {
+		t.Errorf("in force:\n%s", shown(s.Rules()))
+	}
+}
+
 func TestNoDirectory(t *testing.T) {
 	f := FileIn(t.TempDir() + "/absent")
 	if err := f.Save(nil); !errors.Is(err, fs.ErrNotExist) {

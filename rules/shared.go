@@ -1,0 +1,46 @@
+package rules
+
+// shared are what the entities of a Set have in common, by content: ten thousand
+// clients with a few kinds of rules then fit into the processor's caches. Some
+// are those of entities that are not there any more.
+type shared struct {
+	bodies map[string]*entity // of clients
+	plans  map[string]*plan
+}
+
+// copied is for the Set that follows s. It leaves out what no entity has any
+// more once that is more than the rest.
+func (sh *shared) copied(s *Set) shared {
+	if most := 2 * (len(s.clients) + len(s.tiers)); len(sh.bodies) <= most && len(sh.plans) <= most {
+		return shared{cloneMap(sh.bodies), cloneMap(sh.plans)}
+	}
+	c := shared{map[string]*entity{}, map[string]*plan{}}
+	for _, e := range s.entities() {
+		c.keep(e)
+	}
+	return c
+}
+
+// entity is the one entity of all clients with e's body, or e itself with the
+// plan that others have. Nobody else has seen e yet.
+func (sh *shared) entity(e *entity) *entity {
+	if same := sh.bodies[string(e.body)]; same != nil && e.sharable() {
+		return same
+	}
+	if same := sh.plans[string(e.key())]; same != nil {
+		e.plan = same
+	}
+	sh.keep(e)
+	return e
+}
+
+func (sh *shared) keep(e *entity) {
+	sh.plans[string(e.key())] = e.plan
+	if e.sharable() {
+		sh.bodies[string(e.body)] = e
+	}
+}
+
+// sharable reports whether clients with this body may share the entity. A warning
+// says where its entity stands, so one that has some is not shared.
+func (e *entity) sharable() bool { return e.client && len(e.warnings) == 0 }
