@@ -54,7 +54,7 @@ func ParseClientBody(id string, body []byte) (canonical []byte, err error) {
 }
 
 // compileBody compiles a whole entity.
-func compileBody(name EntityName, body []byte) (*entity, []Problem) {
+func compileBody(name EntityName, body []byte) (entity, []Problem) {
 	r := &reader{file: name.label(), json: true}
 	ed := &entityDraft{name: name}
 	if v := r.parseBody(name, body); v != nil {
@@ -77,9 +77,9 @@ func (r *reader) parseBody(name EntityName, body []byte) *value {
 }
 
 // finish compiles a draft unless it has problems.
-func (r *reader) finish(ed *entityDraft) (*entity, []Problem) {
+func (r *reader) finish(ed *entityDraft) (entity, []Problem) {
 	if len(r.problems) > 0 {
-		return nil, r.problems
+		return entity{}, r.problems
 	}
 	e := r.compile(ed)
 	r.checkBody(ed, e)
@@ -95,7 +95,7 @@ func (r *reader) canonical(ed *entityDraft) ([]byte, error) {
 }
 
 // checkBody bounds what is replicated as one.
-func (r *reader) checkBody(ed *entityDraft, e *entity) {
+func (r *reader) checkBody(ed *entityDraft, e entity) {
 	if len(e.body) > MaxBodyBytes {
 		r.report(ed.at, ed.path, "is %d bytes long as JSON; at most %d are allowed", len(e.body), MaxBodyBytes)
 	}

@@ -119,7 +119,7 @@ func TestClientsShare(t *testing.T) {
 	const body = `{"rules":[{"name":"own",` + countTen + `}]}`
 	s := changed(t, new(Set), map[EntityName][]byte{clientName("a"): []byte(body), clientName("b"): []byte(body)})
 	s = changed(t, s, map[EntityName][]byte{clientName("c"): []byte(body)})
-	if s.clients["a"] != s.clients["b"] || s.clients["a"] != s.clients["c"] {
+	if s.clients["a"].origin != s.clients["b"].origin || s.clients["a"].origin != s.clients["c"].origin {
 		t.Error("equal rules are compiled for each client")
 	}
 	counters := map[string]string{}

@@ -49,7 +49,7 @@ func (s *Set) apply(changes map[EntityName][]byte) (next *Set, problems []Proble
 		switch body := changes[name]; {
 		case body == nil:
 			delete(next.of(name.Kind), name.Name)
-		case old != nil && bytes.Equal(body, old.body):
+		case old.exists() && bytes.Equal(body, old.body):
 		default:
 			e, bad := compileBody(name, body)
 			if len(bad) > 0 {
@@ -73,17 +73,17 @@ func sortedNames(changes map[EntityName][]byte) []EntityName {
 // findMisfits warns of clients whose tier does not exist or says nothing, in
 // order.
 func (s *Set) findMisfits() (warnings []string) {
-	limited := s.standard != nil && len(s.standard.rules) > 0
+	limited := s.standard.exists() && len(s.standard.rules) > 0
 	for id, e := range s.clients {
-		if e.tier == "" {
+		if e.tierName() == "" {
 			continue
 		}
 		at := EntityName{ClientEntity, id}
-		switch tier := s.tiers[e.tier]; {
-		case tier == nil:
-			warnings = append(warnings, fmt.Sprintf("%s: tier: %q does not exist; the tier %s applies", at.label(), e.tier, DefaultTier))
+		switch tier := s.tiers[e.tierName()]; {
+		case !tier.exists():
+			warnings = append(warnings, fmt.Sprintf("%s: tier: %q does not exist; the tier %s applies", at.label(), e.tierName(), DefaultTier))
 		case len(tier.rules)+len(e.rules) == 0 && !limited:
-			warnings = append(warnings, fmt.Sprintf("%s: tier: %q has no rules, and nor has the tier %s: nothing limits the client", at.label(), e.tier, DefaultTier))
+			warnings = append(warnings, fmt.Sprintf("%s: tier: %q has no rules, and nor has the tier %s: nothing limits the client", at.label(), e.tierName(), DefaultTier))
 		}
 	}
 	slices.Sort(warnings)
@@ -95,15 +95,15 @@ func (s *Set) findMisfits() (warnings []string) {
 func (s *Set) checkTiers(before *Set, changes map[EntityName][]byte) (problems []Problem) {
 	users := map[string][]string{}
 	for id, e := range s.clients {
-		if e.tier == "" || s.tiers[e.tier] != nil {
+		if e.tierName() == "" || s.tiers[e.tierName()].exists() {
 			continue
 		}
 		name := EntityName{ClientEntity, id}
 		if _, changed := changes[name]; changed {
 			problems = append(problems, Problem{File: name.label(), Line: 1, Column: 1, Field: "tier",
-				Text: fmt.Sprintf("%q is unknown; %s", e.tier, s.known)})
-		} else if before.tiers[e.tier] != nil {
-			users[e.tier] = append(users[e.tier], id)
+				Text: fmt.Sprintf("%q is unknown; %s", e.tierName(), s.known)})
+		} else if before.tiers[e.tierName()].exists() {
+			users[e.tierName()] = append(users[e.tierName()], id)
 		}
 	}
 	for tier, clients := range users {
@@ -117,7 +117,7 @@ func (s *Set) checkTiers(before *Set, changes map[EntityName][]byte) (problems [
 // them.
 func (s *Set) Clients(tier string) (n int) {
 	for _, e := range s.clients {
-		if e.tier == tier {
+		if e.tierName() == tier {
 			n++
 		}
 	}

@@ -30,7 +30,7 @@ func TestWith(t *testing.T) {
 		clientName("c/1\x00"): []byte(`{"tier":"free"}`),
 	})
 	b := changed(t, a, map[EntityName][]byte{clientName("d"): []byte(`{"rules":[{"name":"own","unlimited":true}]}`)})
-	if a.tiers["free"] != b.tiers["free"] {
+	if a.tiers["free"].origin != b.tiers["free"].origin {
 		t.Error("a tier that did not change was compiled again")
 	}
 	if _, ok := a.ClientJSON("d"); ok {
@@ -45,7 +45,7 @@ func TestWith(t *testing.T) {
 	var names []string
 	for n, body := range b.Entities() {
 		names = append(names, n.String())
-		if again := changed(t, b, map[EntityName][]byte{n: body}); again.of(n.Kind)[n.Name] != b.of(n.Kind)[n.Name] {
+		if again := changed(t, b, map[EntityName][]byte{n: body}); again.of(n.Kind)[n.Name].origin != b.of(n.Kind)[n.Name].origin {
 			t.Errorf("%v: its own canonical body is a change", n)
 		}
 	}

@@ -19,17 +19,19 @@ type entityDraft struct {
 }
 
 // compile makes the entity of a draft that has no problems.
-func (r *reader) compile(ed *entityDraft) *entity {
-	e := &entity{plan: ed.plan(), tier: unique.Make(ed.tier).Value(), origin: &origin{body: ed.render()}}
-	if !e.client {
-		e.tier = ed.name.Name
+func (r *reader) compile(ed *entityDraft) entity {
+	tier := ed.tier
+	if ed.name.Kind == TierEntity {
+		tier = ed.name.Name
 	}
-	e.limits = e.first[:0]
-	for _, d := range ed.rules {
-		e.limits = append(e.limits, d.limit(ed.name))
+	e := entity{plan: ed.plan(), limits: make([]limit.Rule, len(ed.rules)), tier: unique.Make(tier), origin: &origin{body: ed.render()}}
+	for i, d := range ed.rules {
+		if !d.unlimited {
+			e.limits[i] = d.limit(ed.name)
+		}
 	}
 	before := len(r.warnings)
-	ed.warn(e)
+	ed.warn(&e)
 	for _, w := range r.warnings[before:] {
 		e.warnings = append(e.warnings, w.String())
 	}
@@ -39,11 +41,16 @@ func (r *reader) compile(ed *entityDraft) *entity {
 // plan compiles all but the limits.
 func (ed *entityDraft) plan() *plan {
 	p := &plan{client: ed.name.Kind == ClientEntity}
+	p.dims = p.first.dims[:0]
+	p.levels[levelOf(ed.name, "")].plain = p.first.plain[:0]
 	texts := map[string]int32{}
 	for i, d := range ed.rules {
-		c := d.compile()
-		c.text, c.dim, c.atLevel = textNumber(texts, d.pattern), p.dimension(d.by), levelOf(ed.name, d.pattern)
-		p.add(c, ed.patterns[i])
+		c := p.newRule()
+		*c = d.compile()
+		c.order, c.text = int32(i), textNumber(texts, d.pattern)
+		c.dim, c.atLevel = p.dimension(d.by), levelOf(ed.name, d.pattern)
+		p.levels[c.atLevel].add(c, ed.patterns[i])
+		p.rules = append(p.rules, c)
 	}
 	p.markHighest()
 	return p
@@ -56,7 +63,7 @@ func (e *entity) levelNames() [2]string {
 	switch {
 	case e.client:
 		return [2]string{"client and route", "client"}
-	case e.tier == DefaultTier:
+	case e.tierName() == DefaultTier:
 		return [2]string{DefaultTier}
 	}
 	return [2]string{"tier and route", "tier"}
@@ -99,12 +106,17 @@ func (l *level) add(r *rule, p pattern) {
 }
 
 func (l *level) file(r *rule, p pattern) {
-	switch {
-	case r.pattern == "":
+	if r.pattern == "" {
 		l.plain = append(l.plain, r)
-	case p.kind == everyRoute:
+		return
+	}
+	if l.patterned == nil {
+		l.patterned = &patterned{}
+	}
+	switch p.kind {
+	case everyRoute:
 		l.every = append(l.every, r)
-	case p.kind == routeName:
+	case routeName:
 		if l.names == nil {
 			l.names = map[string][]*rule{}
 		}
@@ -134,21 +146,17 @@ func (p *plan) markHighest() {
 }
 
 // compile is the rule without its place among the others.
-func (d *draft) compile() *rule {
-	return &rule{
+func (d *draft) compile() rule {
+	return rule{
 		name: d.name, pattern: d.pattern, by: d.by, priority: d.priority,
 		shadow: d.shadow, deny: d.deny, unlimited: d.unlimited,
 		prefix: string(appendPrefix(nil, d.name, d.spec.Algorithm, d.by)),
 	}
 }
 
-// limit completes the limit, which nobody else has seen yet. It is nil if there
-// is none.
-func (d *draft) limit(of EntityName) *limit.Rule {
-	if d.unlimited {
-		return nil
-	}
-	l := d.rule
+// limit completes the limit.
+func (d *draft) limit(of EntityName) limit.Rule {
+	l := *d.rule
 	l.Name, l.Tier, l.OnFailure, l.Jitter, l.Shadow = d.name, ruleTier(of), d.onFailure, d.jitter, d.shadow
 	return l
 }

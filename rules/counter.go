@@ -36,7 +36,7 @@ func appendPart[T string | []byte](dst []byte, part T) []byte {
 
 // winner names the rule's counter, or what the request lacks for it.
 func (q *search) winner(f found) Winner {
-	r, limit := f.rule, f.of.limits[f.rule.order]
+	r, limit := f.rule, &f.of.limits[f.rule.order]
 	if r.deny {
 		if missing := q.missing(r); missing != "" {
 			return Winner{Rule: limit, Missing: missing}
@@ -58,7 +58,7 @@ func (e *entity) appendName(dst []byte, id string) []byte {
 	if e.client {
 		return appendPart(append(dst, 0), id)
 	}
-	return appendPart(dst, e.tier)
+	return appendPart(dst, e.tierName())
 }
 
 // missing is the first dimension that the request lacks.

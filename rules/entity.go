@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+	"unique"
 
 	"github.com/ringlimit/ringlimit/limit"
 )
@@ -67,19 +68,22 @@ func clientProblem(id string) string {
 	return ""
 }
 
-// entity is a tier or a client, compiled. It is immutable: Sets share it, and
-// clients with equal bodies do. It is one line of the processor's cache, and of
-// thousands of clients, asked in turn, all that a search reads but the plan.
+// entity is a tier or a client, compiled. It is immutable. A Set's map holds it by
+// value: of thousands of clients, asked in turn, a search then reads no memory but
+// the map's and their plan's. The zero entity stands for none.
 type entity struct {
 	*plan
-	limits []*limit.Rule // of plan.rules; nil: unlimited
-	tier   string        // the tier's name; of a client the tier it has, may be empty
-	first  [1]*limit.Rule
+	limits []limit.Rule          // of plan.rules; the zero Rule where it is unlimited
+	tier   unique.Handle[string] // the tier's name; of a client that of the tier it has, or ""
 	*origin
 }
 
-// origin is what an entity was compiled from.
+// origin is what an entity was compiled from. Entities with one origin are one.
 type origin struct {
 	body     []byte // canonical JSON
 	warnings []string
 }
+
+func (e entity) exists() bool { return e.plan != nil }
+
+func (e entity) tierName() string { return e.tier.Value() }

@@ -31,19 +31,20 @@ type Consideration struct {
 // Explain says of each rule that could apply to the request, which has passed
 // Validate, whether it does, and why not. The error is that of Match.
 func (s *Set) Explain(req *limit.Request) (Explanation, error) {
-	entities, err := s.entitiesOf(req)
-	if err != nil {
+	var entities [3]entity
+	if err := s.entitiesOf(req, &entities); err != nil {
 		return Explanation{}, err
 	}
 	x := explainer{q: search{req: req}, Explanation: Explanation{Tier: DefaultTier, Rules: []Consideration{}}}
-	for _, e := range entities {
+	for i := range entities {
+		e := &entities[i]
 		switch {
-		case e == nil:
+		case !e.exists():
 			continue
 		case e.client:
 			x.Client = req.Key
-		case e.tier != DefaultTier:
-			x.Tier = e.tier
+		case e.tierName() != DefaultTier:
+			x.Tier = e.tierName()
 		}
 		for i := range e.levels {
 			x.level(e, i)
@@ -154,7 +155,7 @@ func (x *explainer) outcome(e *entity, r *rule, rank map[*rule]int, leader *rule
 func quoteName(r *rule) string { return strconv.Quote(r.name) }
 
 func (x *explainer) consideration(e *entity, r *rule) Consideration {
-	of := EntityName{TierEntity, e.tier}
+	of := EntityName{TierEntity, e.tierName()}
 	if e.client {
 		of = EntityName{ClientEntity, x.Client}
 	}

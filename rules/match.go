@@ -18,8 +18,9 @@ type Winner struct {
 type Matches struct {
 	Winners []Winner // the most specific level first, within it in the file's order
 
-	names   []byte  // the winners' counters
-	found   []found // the winners and, while a level is searched, who led once
+	names   []byte    // the winners' counters
+	of      [3]entity // whose rules are searched, the most specific first
+	found   []found   // the winners and, while a level is searched, who led once
 	decided []decision
 	lead    [tracks][MaxEntityDimensions]standing
 }
@@ -70,13 +71,12 @@ type standing struct{ priority, text int32 }
 // error is an *limit.InputError for a tier that does not exist.
 func (s *Set) Match(req *limit.Request, m *Matches) error {
 	m.Winners, m.names, m.found, m.decided = m.Winners[:0], m.names[:0], m.found[:0], m.decided[:0]
-	levels, err := s.entitiesOf(req)
-	if err != nil {
+	if err := s.entitiesOf(req, &m.of); err != nil {
 		return err
 	}
 	q := search{req: req, m: m}
-	for _, e := range levels {
-		if e != nil {
+	for i := range m.of {
+		if e := &m.of[i]; e.exists() {
 			q.entity(e)
 		}
 	}
@@ -88,24 +88,23 @@ func (s *Set) Match(req *limit.Request, m *Matches) error {
 	return nil
 }
 
-// entitiesOf are those whose rules the request is looked up in, the most
-// specific first; nil where there is none.
-func (s *Set) entitiesOf(req *limit.Request) (list [3]*entity, err error) {
-	client, tier := s.clients[req.Key], s.standard
+// entitiesOf finds those whose rules the request is looked up in, the most
+// specific first; the zero entity where there is none.
+func (s *Set) entitiesOf(req *limit.Request, of *[3]entity) error {
+	client, tier := s.clients[req.Key], entity{}
 	switch {
 	case req.Tier != "":
-		if tier = s.tiers[req.Tier]; tier == nil {
-			return list, s.unknownTier(req.Tier)
+		if tier = s.tiers[req.Tier]; !tier.exists() {
+			return s.unknownTier(req.Tier)
 		}
-	case client != nil && client.tier != "":
-		if own := s.tiers[client.tier]; own != nil {
-			tier = own
-		}
+	case client.exists():
+		tier = s.tiers[client.tierName()] // "" is none's
 	}
-	if tier == s.standard {
-		tier = nil
+	if tier.origin == s.standard.origin {
+		tier = entity{}
 	}
-	return [3]*entity{client, tier, s.standard}, nil
+	of[0], of[1], of[2] = client, tier, s.standard
+	return nil
 }
 
 // search is one run of Match.
@@ -184,11 +183,11 @@ func (q *search) settled() bool { return q.open[enforced]|q.open[all] == 0 }
 // walk tries the level's rules, the most specific pattern first, until all
 // dimensions are settled.
 func (q *search) walk(l *level) bool {
-	return q.patterns(l) || q.try(l.every) || q.try(l.plain)
+	return l.patterned != nil && (q.patterns(l.patterned) || q.try(l.every)) || q.try(l.plain)
 }
 
 // patterns tries the rules for a path or a route's name.
-func (q *search) patterns(l *level) bool {
+func (q *search) patterns(l *patterned) bool {
 	switch {
 	case l.paths == nil && l.names == nil:
 		return false

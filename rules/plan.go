@@ -9,17 +9,31 @@ import "encoding/binary"
 type plan struct {
 	dims   []dimensionSet
 	levels [2]level // the most specific first
-	rules  []*rule  // in the file's order
-	client bool     // not of a tier
+	first  room
+	rules  []*rule // in the file's order
+	client bool    // not of a tier
+}
+
+// room is for a plan's first rule and dimension. Most clients have no more, and to
+// choose theirs then reads one piece of memory, not one after the other.
+type room struct {
+	dims  [1]dimensionSet
+	plain [1]*rule
+	rule  rule
 }
 
 // level is the rules of one degree of specificity, by the kind of their pattern.
 type level struct {
-	dims  [tracks]mask       // of the enforced rules, and of all
+	dims       [tracks]mask // of the enforced rules, and of all
+	*patterned              // nil: no patterns
+	plain      []*rule      // no pattern
+}
+
+// patterned is the rules of a level that have a pattern.
+type patterned struct {
 	paths *node              // nil: no path patterns
 	names map[string][]*rule // by the route's name
 	every []*rule            // pattern "*"
-	plain []*rule            // no pattern
 }
 
 // rule is what the caller's side needs to know to choose it and to name its
@@ -41,11 +55,12 @@ type rule struct {
 	name    string
 }
 
-// add appends a rule to the plan.
-func (p *plan) add(r *rule, at pattern) {
-	r.order = int32(len(p.rules))
-	p.levels[r.atLevel].add(r, at)
-	p.rules = append(p.rules, r)
+// newRule is memory for the plan's next rule.
+func (p *plan) newRule() *rule {
+	if len(p.rules) == 0 {
+		return &p.first.rule
+	}
+	return new(rule)
 }
 
 // key is equal for equal plans.

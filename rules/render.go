@@ -107,7 +107,7 @@ func (s *Set) LimitsJSON() []byte {
 	return s.json
 }
 
-func bodies(entities map[string]*entity) map[string]json.RawMessage {
+func bodies(entities map[string]entity) map[string]json.RawMessage {
 	all := make(map[string]json.RawMessage, len(entities))
 	for name, e := range entities {
 		all[name] = e.body

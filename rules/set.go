@@ -19,9 +19,9 @@ const DefaultTier = "default"
 // Set is all rules in force, compiled. It is immutable and safe for concurrent
 // use. The zero Set has no rules.
 type Set struct {
-	tiers, clients map[string]*entity
+	tiers, clients map[string]entity
 	shared         shared
-	standard       *entity  // the default tier; nil when there is none
+	standard       entity   // the default tier; the zero entity when there is none
 	known          string   // which tiers there are
 	misfits        []string // warnings of what does not fit together
 
@@ -41,12 +41,12 @@ func cloneMap[V any](m map[string]V) map[string]V {
 	return maps.Clone(m)
 }
 
-// put sets an entity that nobody else has seen yet.
-func (s *Set) put(name EntityName, e *entity) {
+// put sets an entity.
+func (s *Set) put(name EntityName, e entity) {
 	s.of(name.Kind)[name.Name] = s.shared.entity(e)
 }
 
-func (s *Set) of(kind EntityKind) map[string]*entity {
+func (s *Set) of(kind EntityKind) map[string]entity {
 	if kind == ClientEntity {
 		return s.clients
 	}
@@ -65,8 +65,8 @@ func (s *Set) unknownTier(name string) error {
 }
 
 // entities are the tiers, then the clients, each by name.
-func (s *Set) entities() iter.Seq2[EntityName, *entity] {
-	return func(yield func(EntityName, *entity) bool) {
+func (s *Set) entities() iter.Seq2[EntityName, entity] {
+	return func(yield func(EntityName, entity) bool) {
 		for _, kind := range []EntityKind{TierEntity, ClientEntity} {
 			m := s.of(kind)
 			for _, name := range slices.Sorted(maps.Keys(m)) {
@@ -94,7 +94,7 @@ func (s *Set) Entities() iter.Seq2[EntityName, []byte] {
 // not change them.
 func (s *Set) Entity(n EntityName) (body []byte, ok bool) {
 	e := s.of(n.Kind)[n.Name]
-	if e == nil {
+	if !e.exists() {
 		return nil, false
 	}
 	return e.body, true
@@ -105,8 +105,8 @@ func (s *Set) Entity(n EntityName) (body []byte, ok bool) {
 func (s *Set) Rules() iter.Seq[*limit.Rule] {
 	return func(yield func(*limit.Rule) bool) {
 		for _, e := range s.entities() {
-			for _, l := range e.limits {
-				if l != nil && !yield(l) {
+			for i, r := range e.rules {
+				if !r.unlimited && !yield(&e.limits[i]) {
 					return
 				}
 			}

@@ -55,6 +55,18 @@ func TestPlansOfTheDefaultTier(t *testing.T) {
 	}
 }
 
+// TestPlanOfTwoTiers: a tier that has the rules of the default tier is still one.
+func TestPlanOfTwoTiers(t *testing.T) {
+	body := []byte(`{"rules":[{"name":"r","route_pattern":"*",` + countTen + `}]}`)
+	s := changed(t, new(Set), map[EntityName][]byte{tierName(DefaultTier): body, tierName("free"): body})
+	if s.standard.plan != s.tiers["free"].plan {
+		t.Error("equal rules of one level have two plans")
+	}
+	if got := ruleName(match(t, s, limit.Request{Tier: "free"})); got != "free/r" {
+		t.Errorf("the limit is %q", got)
+	}
+}
+
 // TestSharedPlansKeepLimitsApart: whoever has the plan, the limit and the counter
 // are the entity's own.
 func TestSharedPlansKeepLimitsApart(t *testing.T) {
@@ -99,7 +111,7 @@ func TestWhatIsSharedIsForgotten(t *testing.T) {
 			t.Errorf("%d bodies and %d plans of two entities", len(s.shared.bodies), len(s.shared.plans))
 		}
 		s = changed(t, s, map[EntityName][]byte{name("c"): body(100)})
-		if all := s.of(name("").Kind); all["c"].plan != all["a"].plan || name("").Kind == ClientEntity && all["c"] != all["a"] {
+		if all := s.of(name("").Kind); all["c"].plan != all["a"].plan || name("").Kind == ClientEntity && all["c"].origin != all["a"].origin {
 			t.Error("what an entity has was forgotten")
 		}
 	}
