@@ -9,19 +9,28 @@ import (
 	"github.com/ringlimit/ringlimit/rules"
 )
 
-// note logs what a PUT or DELETE has changed. Only the entity is compared: there
-// may be a hundred thousand.
+// note logs what a PUT or DELETE has changed.
 func (e *editor) note(w adminfront.Write, written ringlimit.Written) {
 	by := "anyone at " + w.Author.Address
 	if w.Author.Token {
 		by = "the token's holder at " + w.Author.Address
 	}
 	name := rules.EntityName{Kind: rules.EntityKind(w.Entity.Kind), Name: w.Entity.Name}
-	changes := rules.Diff(only(name, written.Was), only(name, written.Is))
+	changes := changed(name, written)
 	if len(changes) == 0 {
 		e.audit.Info("rules written as they were", "by", by, "entity", name.String(), "etag", written.ETag)
 	}
 	e.noteAll(by, changes)
+}
+
+// changed compares the entity alone: there may be a hundred thousand. One that this
+// version could not read is told whole.
+func changed(name rules.EntityName, written ringlimit.Written) []rules.Change {
+	was, is := only(name, written.Was), only(name, written.Is)
+	if _, readable := was.Entity(name); !readable && written.Was != nil {
+		return []rules.Change{{Entity: name, From: string(written.Was), To: string(written.Is)}}
+	}
+	return rules.Diff(was, is)
 }
 
 // only is a Set of one entity, or of none.

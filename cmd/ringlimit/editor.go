@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"sync"
 
 	"github.com/ringlimit/ringlimit"
 	"github.com/ringlimit/ringlimit/front"
@@ -19,6 +20,10 @@ type editor struct {
 	*standIn
 	log   *slog.Logger
 	audit *slog.Logger // of changes
+
+	// changing is held from a change until its lines are written: two changes at once
+	// would else be told in an order in which they were not made.
+	changing sync.Mutex
 }
 
 // All is adminfront.Rules'. The tag is read first: rules that are newer than their
@@ -58,6 +63,8 @@ func (e *editor) Put(w adminfront.Write, body []byte) (now adminfront.Document, 
 	if err != nil {
 		return now, false, err
 	}
+	e.changing.Lock()
+	defer e.changing.Unlock()
 	written, err := put(n, w, body)
 	if err != nil {
 		return now, false, e.refused(n, w.Entity, err)
@@ -72,6 +79,8 @@ func (e *editor) Delete(w adminfront.Write) error {
 	if err != nil {
 		return err
 	}
+	e.changing.Lock()
+	defer e.changing.Unlock()
 	written, err := remove(n, w)
 	if err != nil {
 		return e.refused(n, w.Entity, err)
@@ -86,6 +95,8 @@ func (e *editor) apply(set *rules.Set, by string) error {
 	if err != nil {
 		return err
 	}
+	e.changing.Lock()
+	defer e.changing.Unlock()
 	changes, err := n.ApplyRules(set)
 	if err != nil {
 		return err

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -21,7 +23,7 @@ func FuzzPutLimits(f *testing.F) {
 		f.Add([]byte(seed), false)
 		f.Add([]byte(seed), true)
 	}
-	door := aloneDoor(f)
+	door := live(f, alone()).adminHandler()
 	f.Fuzz(func(t *testing.T, body []byte, client bool) {
 		path := "/v1/limits/t"
 		if client {
@@ -48,12 +50,13 @@ func FuzzPutLimits(f *testing.F) {
 	})
 }
 
-// aloneDoor is the admin door of a node that runs until the test ends.
-func aloneDoor(f *testing.F) http.Handler {
+// live is an instance whose node runs until the test ends.
+func live(t testing.TB, i *instance) *running {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	r, err := alone().open()
+	r, err := i.open()
 	if err != nil {
-		f.Fatal(err)
+		t.Fatal(err)
 	}
 	up, ended := make(chan struct{}), make(chan error, 1)
 	for _, s := range r.servers {
@@ -61,8 +64,8 @@ func aloneDoor(f *testing.F) http.Handler {
 	}
 	go func() { ended <- r.live(ctx, func(*ringlimit.Node, *doors) { close(up) }) }()
 	<-up
-	f.Cleanup(func() { cancel(); <-ended })
-	return r.adminHandler()
+	t.Cleanup(func() { cancel(); <-ended })
+	return r
 }
 
 func ask127(h http.Handler, method, path string, body []byte) *httptest.ResponseRecorder {
@@ -71,4 +74,75 @@ func ask127(h http.Handler, method, path string, body []byte) *httptest.Response
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	return w
+}
+
+// oneLimit is the body of a tier whose only rule has this limit.
+func oneLimit(n int) string {
+	return fmt.Sprintf(`{"rules":[{"name":"all","algorithm":"fixed_window","limit":%d,"window":"60s"}]}`, n)
+}
+
+// Over the admin port itself: an old tag gives 412, a bad rule 400 with field and
+// reason, and what was in force stays so.
+func TestOldTagsAndBadRulesAreRefused(t *testing.T) {
+	r := live(t, alone())
+	call := func(method, body, ifMatch string) (int, string, string) {
+		return askAdmin(t, r, method, "/v1/limits/free", body, func(req *http.Request) {
+			if ifMatch != "" {
+				req.Header.Set("If-Match", ifMatch)
+			}
+		})
+	}
+	status, _, old := call("PUT", oneLimit(1), "")
+	if status != 201 || old == "" {
+		t.Fatalf("%d, tag %q", status, old)
+	}
+	status, _, tag := call("PUT", oneLimit(2), old)
+	if status != 200 || tag == old {
+		t.Fatalf("%d, tag %q after %q", status, tag, old)
+	}
+	for _, method := range []string{"PUT", "DELETE"} {
+		for _, wrong := range []string{old, "W/" + tag, `"1-alone"`} {
+			if status, body, _ := call(method, oneLimit(3), wrong); status != 412 || !strings.Contains(body, "the precondition does not hold") {
+				t.Errorf("%s with If-Match %s: %d %s", method, wrong, status, body)
+			}
+		}
+	}
+	for field, bad := range map[string]string{
+		"rules[0].limit":     oneLimit(-1),
+		"rules[0].algorithm": `{"rules":[{"name":"all","algorithm":"magic","limit":1,"window":"60s"}]}`,
+		"limt":               `{"name":"all","algorithm":"fixed_window","limit":1,"limt":1,"window":"60s"}`,
+	} {
+		status, body, _ := call("PUT", bad, tag)
+		if status != 400 || !strings.Contains(body, `"field":"`+field+`"`) || !strings.Contains(body, `"detail":"`+field+`: `) {
+			t.Errorf("PUT %s: %d %s", bad, status, body)
+		}
+	}
+	if status, body, now := call("GET", "", ""); status != 200 || !strings.Contains(body, `"limit":2,`) || now != tag {
+		t.Errorf("in force: %d %s %s, want tag %s", status, body, now, tag)
+	}
+	if status, _, _ := call("PUT", oneLimit(3), `"x,y", `+tag); status != 200 {
+		t.Errorf("with the right tag: %d", status)
+	}
+}
+
+// askAdmin asks the open admin port of a node.
+func askAdmin(t *testing.T, r *running, method, path, body string, change func(*http.Request)) (status int, answer, tag string) {
+	t.Helper()
+	req, err := http.NewRequest(method, "http://"+r.doors.admin.Addr().String()+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Close = true
+	req.Header.Set("Content-Type", "application/json")
+	change(req)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	all, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(all), resp.Header.Get("ETag")
 }
