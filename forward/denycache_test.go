@@ -227,14 +227,14 @@ func TestDenyCacheIsBounded(t *testing.T) {
 	}
 	for i := range names {
 		_, ok := find(cache, 10, denialCall(names[i:i+1], rule, 1))
-		if want := i == len(names)-1 || i >= len(names)-denyWays; ok != want {
+		if want := i == len(names)-1 || i >= len(names)-cacheWays; ok != want {
 			t.Errorf("%c: found %v", names[i], ok)
 		}
 	}
 }
 
 func TestDenyCacheSizes(t *testing.T) {
-	for size, sets := range map[int]int{0: DefaultDenyCacheSize / denyWays, 1: 1, 8: 1, 9: 2, 24: 4, 1000: 128} {
+	for size, sets := range map[int]int{0: DefaultDenyCacheSize / cacheWays, 1: 1, 8: 1, 9: 2, 24: 4, 1000: 128} {
 		if got := len(newDenyCache(size).sets); got != sets {
 			t.Errorf("size %d: %d sets, want %d", size, got, sets)
 		}

@@ -28,10 +28,11 @@ type Local interface {
 	// times are in Unix nanoseconds of this node's clock. The error is an
 	// owner.ErrNotHolder, such as a *transfer.NotMine with a hint, or
 	// owner.ErrFull: then the call was not counted; or context.DeadlineExceeded
-	// or the context's: then it may have been.
+	// or the context's: then it may have been, and it was if v says Allowed.
 	Decide(ctx context.Context, now, deadline int64, c *owner.Call, v *limit.Verdict) error
 	// DecideGroup answers joined calls, all or none: an error as above that means
-	// "not counted" is that of all of them.
+	// "not counted" is that of all of them. A call with another error is Taken if it
+	// was counted.
 	DecideGroup(ctx context.Context, now, deadline int64, calls []owner.Call, results []owner.Result)
 }
 

@@ -157,10 +157,11 @@ func TestG47DeniedRequestsChargeNothingAnywhere(t *testing.T) {
 						hundred := unit(k.named(t, large, 2), hourly(t, a, 100))
 						for i := range 20 {
 							v := k.takeAll(t, five, hundred)
+							synctest.Wait() // for the refund
 							if want := i < 5; v[0].Allowed != want || v[0].Rule != five.Rule {
 								t.Fatalf("%v on %s and %s: request %d: %+v", a, small, large, i+1, v)
 							}
-							if v[1].Source != limit.NoSource && (!v[1].Allowed || v[1].Remaining != int64(max(95, 99-i)) || v[1].Rule != hundred.Rule) {
+							if !v[1].Allowed || v[1].Remaining != int64(max(95, 99-i)) || v[1].Rule != hundred.Rule {
 								t.Errorf("%v on %s and %s: request %d: the larger limit says %+v", a, small, large, i+1, v[1])
 							}
 						}
@@ -205,8 +206,32 @@ func drawPlan() *rapid.Generator[plan] {
 	})
 }
 
+// moment is what a counter was, once.
+type moment struct {
+	at    int64
+	state limit.State
+}
+
+// seen says whether a verdict shows a counter as it was in the last second.
+func seen(past []moment, now int64, c *limit.Charge, v *limit.Verdict) bool {
+	for _, m := range past {
+		if now-m.at < int64(maxView) {
+			if then := c.Rule.Peek(copied(m.state), m.at, c.Cost); v.Allowed == then.Allowed && v.Remaining == then.Remaining && v.Reason == then.Reason {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func copied(s limit.State) limit.State {
+	s.Log = slices.Clone(s.Log)
+	return s
+}
+
 // Law: a request is admitted if each of its limits, by itself, would admit it, and
-// only then charged, to all of them. The last limit is a shadow.
+// only then charged, to all of them. The last limit is a shadow. Of a request that is
+// refused each limit is shown, as it is or as it was within the last second.
 func TestAllOrNone(t *testing.T) { checkLaw(t, drawPlan(), (*trio).follow) }
 
 // checkLaw has fresh trios live through what is drawn, with each algorithm. live
@@ -238,11 +263,12 @@ func (k *trio) follow(t *testing.T, a limit.Algorithm, p plan) (wrong string) {
 		rule.Shadow = i == len(p.owners)-1
 		charges = append(charges, unit(k.named(t, at, i), rule))
 	}
-	model := make([]limit.State, len(charges))
+	model, past := make([]limit.State, len(charges)), make([][]moment, len(charges))
 	for _, r := range p.requests {
 		time.Sleep(r.pause)
 		var request []limit.Charge
 		var wants []limit.Verdict
+		var of []int
 		refused := false
 		for i, cost := range r.costs {
 			if cost <= 0 {
@@ -250,21 +276,22 @@ func (k *trio) follow(t *testing.T, a limit.Algorithm, p plan) (wrong string) {
 			}
 			c := charges[i]
 			c.Cost = cost
+			past[i] = append(past[i], moment{wall(), copied(model[i])})
 			v := c.Rule.Peek(model[i], wall(), cost)
-			request, wants = append(request, c), append(wants, v)
+			request, wants, of = append(request, c), append(wants, v), append(of, i)
 			refused = refused || !v.Allowed && !c.Rule.Shadow
 		}
-		for i, n := 0, 0; i < len(charges) && !refused; i++ {
-			if cost := r.costs[i]; cost > 0 {
-				model[i], wants[n] = charges[i].Rule.Take(model[i], wall(), cost)
-				n++
+		for n, i := range of {
+			if !refused {
+				model[i], wants[n] = charges[i].Rule.Take(model[i], wall(), request[n].Cost)
+				past[i] = append(past[i], moment{wall(), copied(model[i])})
 			}
 		}
 		for n, v := range k.takeAll(t, request...) {
-			if v.Source == limit.NoSource && refused {
+			if refused && v.Rule == request[n].Rule && seen(past[of[n]], wall(), &request[n], &v) {
 				continue
 			}
-			if v.Allowed != wants[n].Allowed || v.Remaining != wants[n].Remaining {
+			if v.Allowed != wants[n].Allowed || v.Remaining != wants[n].Remaining || v.Rule != request[n].Rule {
 				return fmt.Sprintf("refused %v: %+v, want %+v", refused, v, wants[n])
 			}
 		}
@@ -294,7 +321,7 @@ func TestWhoIsAsked(t *testing.T) {
 		k.takeAll(t, charges...) // denied by both: nothing to give back
 		b, c := k.b.asked.Load(), k.c.asked.Load()
 		v := k.takeAll(t, charges...)
-		if v[0] != (limit.Verdict{}) || v[1].Source != limit.SourceDenyCache || v[1].Rule != one || v[2].Source != limit.SourceDenyCache {
+		if !v[0].Allowed || v[0].Remaining != 8 || v[0].Source != limit.NoSource || v[1].Source != limit.SourceDenyCache || v[1].Rule != one || v[2].Source != limit.SourceDenyCache {
 			t.Errorf("from the deny cache: %+v", v)
 		}
 		if k.b.asked.Load() != b || k.c.asked.Load() != c || b != 4 || c != 2 {
@@ -334,7 +361,7 @@ func TestRefusedHereAsksNobody(t *testing.T) {
 		charges := []limit.Charge{unit(k.named(t, other, 1), tokens(t, 9)), unit(k.named(t, self, 2), hourly(t, limit.FixedWindow, 1))}
 		k.takeAll(t, charges...)
 		v := k.takeAll(t, charges...)
-		if k.b.asked.Load() != 1 || v[0] != (limit.Verdict{}) || v[1].Allowed || v[1].Source != limit.SourceOwner || v[1].Rule != charges[1].Rule {
+		if k.b.asked.Load() != 1 || !v[0].Allowed || v[0].Remaining != 8 || v[0].Source != limit.NoSource || v[1].Allowed || v[1].Source != limit.SourceOwner || v[1].Rule != charges[1].Rule {
 			t.Errorf("b was asked %d times: %+v", k.b.asked.Load(), v)
 		}
 	})
@@ -413,6 +440,69 @@ func TestFallbackGivesBack(t *testing.T) {
 			}
 		}
 	})
+}
+
+// lateLocal decides, and its copies never come.
+type lateLocal struct {
+	tableLocal
+	why error
+}
+
+func (l lateLocal) Decide(_ context.Context, now, _ int64, c *owner.Call, v *limit.Verdict) error {
+	if err := l.Table.Decide(now, c, v); err != nil || c.Mode != limit.Take {
+		return err
+	}
+	return l.why
+}
+
+func (l lateLocal) DecideGroup(_ context.Context, now, _ int64, calls []owner.Call, results []owner.Result) {
+	l.DecideFrame(now, calls, results)
+	for i := range results {
+		if results[i].Taken {
+			results[i].Err = l.why
+		}
+	}
+}
+
+// What this node has charged, and has no copy of in time, is given back when the
+// request is refused, by an owner or by on_failure, and when its caller goes. When
+// the request is admitted it stays charged.
+func TestLateChargesAreGivenBack(t *testing.T) {
+	for _, c := range []struct {
+		here      int // limits
+		why       error
+		onFailure limit.OnFailure
+		full      bool // another owner refuses
+		left      int64
+	}{
+		{1, context.DeadlineExceeded, limit.FailLocal, true, 9}, {2, context.DeadlineExceeded, limit.FailLocal, true, 9},
+		{2, context.DeadlineExceeded, limit.FailAllow, true, 9}, {2, context.DeadlineExceeded, limit.FailDeny, false, 9},
+		{1, context.Canceled, limit.FailLocal, false, 9}, {2, context.Canceled, limit.FailLocal, false, 9},
+		{1, context.DeadlineExceeded, limit.FailLocal, false, 8}, {2, context.DeadlineExceeded, limit.FailAllow, false, 8},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			k := newTrio(t)
+			defer k.Close()
+			k.cfg.Local = lateLocal{tableLocal{k.local}, c.why}
+			rule := withFailure(tokens(t, 9), c.onFailure)
+			charges := []limit.Charge{unit(k.named(t, other, 0), tokens(t, 9))}
+			for i := range c.here {
+				charges = append(charges, unit(k.named(t, self, i+1), rule))
+			}
+			if c.full {
+				charges[0].Cost = 10
+			}
+			_, err := k.decideAll(context.Background(), charges)
+			if want := c.why == context.Canceled; errors.Is(err, context.Canceled) != want {
+				t.Errorf("%+v: error %v", c, err)
+			}
+			for _, ch := range charges[1:] {
+				if left := k.left(t, ch); left != c.left {
+					t.Errorf("%+v: %d left, want %d", c, left, c.left)
+				}
+			}
+		})
+	}
 }
 
 // A group that its owner cannot judge whole is asked for call by call, by a new

@@ -1,6 +1,9 @@
 package forward
 
-import "github.com/ringlimit/ringlimit/owner"
+import (
+	"github.com/ringlimit/ringlimit/limit"
+	"github.com/ringlimit/ringlimit/owner"
+)
 
 // ask has all parts decided: each of them whole, or if its owner cannot, call by
 // call. All owners are asked before one is waited for, and from this goroutine: to
@@ -61,7 +64,7 @@ func (g *group) decideHere(p *part, deadline int64) {
 	}
 	r := &results[0] // by itself it may wait while its partition changes hands
 	r.Err = g.router.cfg.Local.Decide(g.ctx, g.now, deadline, &calls[0], &r.Verdict)
-	r.Taken = r.Err == nil && r.Verdict.Allowed
+	r.Taken = r.Verdict.Allowed && calls[0].Mode == limit.Take // also when its copy is late
 }
 
 // divide has each call of a part asked for by itself, of its owner first.
@@ -94,7 +97,7 @@ func (g *group) search(i int, deadline int64) {
 	result.Verdict, result.Err = s.run(g.ctx, g.routes, c, answered)
 	place.asked = s.asked
 	if result.Err == nil {
-		result.Taken = result.Verdict.Allowed
+		result.Taken = result.Verdict.Allowed && c.Mode == limit.Take
 		r.heard(g.now, s.here)
 		r.note(g.now, c, &result.Verdict, s.here)
 	}

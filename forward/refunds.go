@@ -56,7 +56,7 @@ func (f *refunds) deliver(c *owner.Call, taken int64) {
 	r := f.router
 	s := search{router: r, deadline: r.cfg.Now() + int64(r.cfg.Deadline), taken: taken}
 	_, err := s.run(context.Background(), r.routes.Load(), c, nil)
-	r.denied.forget(r.cfg.Now(), c.ID) // after an error too: it may have been given back
+	r.forget(c.ID) // after an error too: it may have been given back
 	if err != nil {
 		r.cfg.Observer.ForwardFailed(lostRefund)
 	}

@@ -27,8 +27,8 @@ type Config struct {
 	// on_failure; a context that ends sooner shortens it. 0 means
 	// DefaultDeadline.
 	Deadline time.Duration
-	// DenyCacheSize is how many denials are remembered; 0 means
-	// DefaultDenyCacheSize.
+	// DenyCacheSize is how many denials are remembered, and how many views of
+	// several limits; 0 means DefaultDenyCacheSize.
 	DenyCacheSize int
 	// FallbackCapacity is how many checks a second on_failure: local may admit
 	// in the whole cluster; a node admits its share. 0 means
@@ -43,6 +43,7 @@ type Router struct {
 	cfg      Config
 	routes   atomic.Pointer[routes]
 	denied   *denyCache
+	views    *views
 	fallback *fallback
 	outage   *outage
 	groups   groups
@@ -57,6 +58,7 @@ func NewRouter(cfg Config) *Router {
 	r := &Router{
 		cfg:      cfg,
 		denied:   newDenyCache(cfg.DenyCacheSize),
+		views:    newViews(cfg.DenyCacheSize),
 		fallback: newFallback(cfg.Fallback, cfg.FallbackCapacity),
 		outage:   &outage{observer: cfg.Observer, log: cfg.Logger},
 	}
@@ -107,8 +109,8 @@ func (r *Router) OwnerOf(partition int) (id membership.NodeID, fingerprint uint6
 //
 // The error of a Take or a Peek is context.Canceled, and nothing else: a
 // deadline that passes is a failure like another. A Refund that cannot be
-// delivered is lost, and the error says why; to make up a verdict would hide
-// that.
+// delivered is lost, and a *limit.RefundError says why; to make up a verdict would
+// hide that.
 func (r *Router) Decide(ctx context.Context, c *owner.Call, v *limit.Verdict) error {
 	rule := c.Rule // on_failure counts by another
 	c.ID = r.cfg.Seed.ID(c.Counter)
@@ -146,14 +148,24 @@ func (r *Router) forward(ctx context.Context, now int64, t *routes, c *owner.Cal
 	s := search{router: r, deadline: r.deadline(ctx, now), asked: r.cfg.Self, here: true}
 	v, err := s.run(ctx, t, c, ours)
 	if c.Mode == limit.Refund {
-		r.denied.forget(r.cfg.Now(), c.ID) // after an error too: it may have been given back
+		r.forget(c.ID) // after an error too: it may have been given back
 	}
-	if err != nil {
-		return r.fail(now, c, s.asked, err)
+	if err == nil {
+		r.heard(now, s.here)
+		r.note(now, c, &v, s.here)
+		return v, nil
 	}
-	r.heard(now, s.here)
-	r.note(now, c, &v, s.here)
-	return v, nil
+	if v, err = r.fail(now, c, s.asked, err); err != nil && c.Mode == limit.Refund {
+		err = &limit.RefundError{Of: 1, Err: err}
+	}
+	return v, err
+}
+
+// forget drops what was said of a counter, for it has been given something back.
+func (r *Router) forget(id owner.ID) {
+	now := r.cfg.Now()
+	r.denied.forget(now, id)
+	r.views.forget(now, id)
 }
 
 // heard notes that an owner has decided what was asked at sent: here or elsewhere.

@@ -34,6 +34,22 @@ type InputError struct {
 
 func (e *InputError) Error() string { return e.Field + ": " + e.Problem }
 
+// RefundError says that a cost was not given back to all limits of a request, or
+// that nobody knows. The refund must not be sent again: the limits that have it
+// would get it twice, and admit more than they should. What is lost stays used, as
+// long as it counts.
+type RefundError struct {
+	Returned int // to how many limits the cost was given back for certain
+	Of       int
+	Err      error // why not to the others
+}
+
+func (e *RefundError) Error() string {
+	return fmt.Sprintf("the cost was given back to %d of %d limits; do not send the refund again: %v", e.Returned, e.Of, e.Err)
+}
+
+func (e *RefundError) Unwrap() error { return e.Err }
+
 // Units is the request's cost with the default filled in.
 func (r *Request) Units() int64 {
 	if r.Cost == 0 {

@@ -37,10 +37,11 @@ func Combine(limits []Verdict) Verdict {
 	return v
 }
 
-// Limits is the verdict of each limit that was asked, the most specific first,
-// those in shadow included. It is nil when the request has one limit and the
-// verdict says all about it. In a refusal each verdict is what it would be by
-// itself: nothing is charged, not even where it says Allowed.
+// Limits is the verdict of each limit, the most specific first, those in shadow
+// included. It is nil when the request has one limit and the verdict says all about
+// it. In a refusal each verdict is what it would be by itself: nothing is charged,
+// not even where it says Allowed. One without a Source nobody was asked for: it is
+// as the limit was within the last second.
 func (v *Verdict) Limits() []Verdict {
 	if v.limits == nil {
 		return nil

@@ -26,7 +26,8 @@ type Result struct {
 	Verdict limit.Verdict
 	Err     error
 	// Taken says that the cost was charged. A call that would have been admitted
-	// is not, if another one refuses its group.
+	// is not, if another one refuses its group. With an error it is a charge whose
+	// copy is late.
 	Taken bool
 }
 

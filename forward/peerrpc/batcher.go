@@ -74,15 +74,24 @@ func (b *batcher) add(r *record, w *waiter) (leads bool, err error) {
 		return false, forward.ErrAbsent
 	case b.pending >= maxPending, b.queued+r.maxSize() > maxQueued:
 		return false, forward.ErrOverloaded
-	case r.age > 0 && b.link != up:
-		return false, forward.ErrAbsent // an age does not grow in a queue, and too small a one mints
-	case r.age > 0 && !b.groups:
-		return false, forward.ErrRejected // so would none at all, to who cannot read it
+	case r.age > 0 && !b.takesAges():
+		return false, b.noAges()
 	}
 	b.queued += b.open(1, r.maxSize()).add(r, w)
 	b.pending++
 	b.due(w.deadline)
 	return b.claimLead(), nil
+}
+
+// takesAges says whether an age may be sent: it does not grow in a queue, and too
+// small a one mints. So would none at all, to who cannot read it.
+func (b *batcher) takesAges() bool { return b.link == up && b.groups }
+
+func (b *batcher) noAges() error {
+	if b.link != up {
+		return forward.ErrAbsent
+	}
+	return forward.ErrRejected
 }
 
 // open is the last frame of the queue, or a new one if so much does not fit there.

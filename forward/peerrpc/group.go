@@ -43,7 +43,7 @@ func (c *conn) Send(calls []owner.Call, results []owner.Result, deadline int64) 
 	for i := range calls {
 		call := &calls[i]
 		s.records = append(s.records, record{
-			mode: call.Mode, rule: call.Rule.ID(), cost: call.Cost, name: call.Counter,
+			mode: call.Mode, rule: call.Rule.ID(), cost: call.Cost, name: call.Counter, age: call.Age,
 			joined: i > 0, shadow: call.Shadow && len(calls) > 1,
 		})
 		if r := &s.records[i]; !r.valid() || len(r.name) > maxName {
@@ -145,6 +145,8 @@ func (b *batcher) addGroup(records []record, waiters []*waiter) (leads bool, err
 		return false, forward.ErrNoGroup
 	case b.pending+len(records) > maxPending, b.queued+bytes > maxQueued:
 		return false, forward.ErrOverloaded
+	case records[0].age > 0 && !b.takesAges(): // of a Refund, which is sent alone
+		return false, b.noAges()
 	}
 	f := b.open(len(records), bytes)
 	for i := range records {

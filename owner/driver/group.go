@@ -12,7 +12,7 @@ import (
 // into results of the same length. It waits as Decide does while charges have no
 // copy, but not while a partition changes hands: then all of the group have a
 // *transfer.NotMine, without a hint, and nothing was counted. So it is with
-// owner.ErrFull. Any other error is of one call, which may have been counted.
+// owner.ErrFull. Any other error is of one call whose copy is late: it is Taken.
 func (d *Driver) DecideGroup(ctx context.Context, now, deadline int64, calls []owner.Call, results []owner.Result) {
 	d.cfg.Table.DecideFrame(now, calls, results)
 	if errors.Is(results[0].Err, owner.ErrNotHolder) {
@@ -24,9 +24,7 @@ func (d *Driver) DecideGroup(ctx context.Context, now, deadline int64, calls []o
 		if l == nil {
 			continue
 		}
-		r := &results[i]
-		r.Err = d.wait(ctx, now, deadline, l, &r.Verdict)
-		r.Taken = r.Err == nil
+		results[i].Err = d.wait(ctx, now, deadline, l, &results[i].Verdict)
 	}
 }
 

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -75,6 +76,33 @@ func TestGroup(t *testing.T) {
 		time.Sleep(10 * latency)
 		if len(late.got) != 3 {
 			t.Errorf("%d late answers to a group of three: %+v", len(late.got), results)
+		}
+	})
+}
+
+// A charge whose copy is late is an error to its asker, who learns that it was
+// charged all the same, and can give it back.
+func TestLateCopyOfAGroupIsTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMesh(t)
+		defer m.stop()
+		a := m.join("a")
+		m.join("b")
+		time.Sleep(time.Second)
+		calls, _ := a.held(2, rule(t, limit.DurabilitySync, 9))
+		results := make([]owner.Result, 2)
+		m.mute("b", true)
+		now := m.clock.Now()
+		a.DecideGroup(t.Context(), now, now+int64(latency), calls, results)
+		for _, r := range results {
+			if !errors.Is(r.Err, context.DeadlineExceeded) || !r.Taken {
+				t.Errorf("%+v", r)
+			}
+		}
+		var v limit.Verdict
+		alone, _ := a.held(1, rule(t, limit.DurabilitySync, 9))
+		if err := a.Decide(t.Context(), now, now+int64(2*latency), &alone[0], &v); !errors.Is(err, context.DeadlineExceeded) || !v.Allowed {
+			t.Errorf("by itself: %+v, %v", v, err)
 		}
 	})
 }
