@@ -25,10 +25,14 @@ func (n *Node) Check(ctx context.Context, req Request) (Verdict, error) {
 }
 
 // Refund gives back req.Cost of what an earlier Check took, to each limit of the
-// request and never above it. It is sent once: if an owner cannot be asked, its
-// refund is lost and an error says so. What a fallback admitted was never charged
-// at the owner: give back only what a verdict of the owner took (see
-// Verdict.Source).
+// request and never above it. It is sent once. If an owner cannot be asked, its
+// refund is lost, and a *limit.RefundError says so, and how many limits were given
+// it: do not send it again, for those would get it twice. What a fallback admitted
+// was never charged at the owner: give back only what a verdict of the owner took
+// (see Verdict.Source). So it is with a limit in shadow that has refused: it has
+// charged nothing, and its Verdict in Verdict.Limits of the check says so; a Refund
+// gives it back the cost all the same, so that it counts too little from then on,
+// which refuses nobody.
 func (n *Node) Refund(ctx context.Context, req Request) (Verdict, error) {
 	return n.charge(ctx, req, limit.Refund)
 }
@@ -81,35 +85,42 @@ func (n *Node) judgeOne(ctx context.Context, s *scratch, w *rules.Winner, mode l
 	return n.router.Decide(ctx, &s.call, &s.verdict)
 }
 
-// judgeAll asks for several limits, or for one in shadow. If the request lacks what
-// one of them counts by, it is refused and nobody is asked.
+// judgeAll asks for several limits, or for one in shadow. A request that lacks what
+// one of them counts by is refused, and only shown the others.
 func (n *Node) judgeAll(ctx context.Context, s *scratch, mode limit.Mode) error {
-	winners := s.matches.Winners
-	limits := make([]Verdict, 0, len(winners))
+	winners, refused := s.matches.Winners, false
 	s.calls = s.calls[:0]
 	for i := range winners {
-		if w := &winners[i]; w.Missing != "" {
-			limits = append(limits, lacking(w))
-		} else {
+		if w := &winners[i]; w.Missing == "" {
 			s.calls = append(s.calls, owner.Call{Charge: s.charge(w, mode)})
+		} else {
+			refused = refused || !w.Rule.Shadow
 		}
 	}
-	if len(limits) > 0 {
-		if s.verdict = limit.Combine(limits); !s.verdict.Allowed {
-			return nil
-		}
+	decide := n.router.DecideAll
+	if refused {
+		decide = n.router.ViewAll
 	}
-	asked := limits[len(limits):len(winners)]
-	if err := n.router.DecideAll(ctx, s.calls, asked); err != nil {
+	limits := make([]Verdict, len(winners))
+	asked := limits[len(winners)-len(s.calls):]
+	if err := decide(ctx, s.calls, asked); err != nil {
 		return err
 	}
-	for i := range asked {
-		if asked[i].Rule != nil { // else another one is known to refuse, and this one was not asked
-			limits = append(limits, asked[i])
-		}
-	}
+	insertLacking(limits, asked, winners)
 	s.verdict = limit.Combine(limits)
 	return nil
+}
+
+// insertLacking brings the verdicts asked for, which are the end of limits, to the
+// places of their winners, and gives one to each of the others.
+func insertLacking(limits, asked []Verdict, winners []rules.Winner) {
+	for i := range winners {
+		if w := &winners[i]; w.Missing != "" {
+			limits[i] = lacking(w)
+		} else {
+			limits[i], asked = asked[0], asked[1:]
+		}
+	}
 }
 
 func (s *scratch) charge(w *rules.Winner, mode limit.Mode) limit.Charge {

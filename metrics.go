@@ -169,7 +169,9 @@ func (m *metrics) unregister() {
 func (m *metrics) decided(v *Verdict) {
 	if limits := v.Limits(); limits != nil {
 		for i := range limits {
-			m.decidedBy(&limits[i])
+			if l := &limits[i]; !l.Allowed || l.Source != limit.NoSource { // else nobody was asked
+				m.decidedBy(l)
+			}
 		}
 		return
 	}

@@ -113,6 +113,30 @@ func wantFiveOfTwenty(t *testing.T, nodes []*Node, req Request) {
 	}
 }
 
+// A request that is refused shows all its limits, and the longest wait of all, also
+// when the node that was asked knows of a shorter one by itself.
+func TestLongestWaitOfAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes := cluster(t, newMemory(), 3, parseRules(t, `
+tiers:
+  default:
+    - {name: soon, algorithm: sliding_window_log, limit: 1, window: 1m}
+    - {name: later, algorithm: sliding_window_log, limit: 1, window: 1h}
+    - {name: wide, algorithm: sliding_window_log, limit: 9, window: 1h}
+`))
+		defer stop(t, nodes...)
+		req := Request{Key: keyOwned(t, nodes[0], "", "node-0", "node-1", "node-2")}
+		check(t, nodes[0], req)
+		for i := range 20 {
+			v := check(t, nodes[i%3], req)
+			if v.Allowed || v.Rule.Name != "later" || v.RetryAfter < 59*time.Minute || left(v) != "soon 0, later 0, wide 8" {
+				t.Errorf("%d: %s, %+v", i, left(v), v)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	})
+}
+
 // What is given back is given back to each limit.
 func TestRefundOfSeveral(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -220,17 +244,17 @@ func TestLimitsOfNothingAndWithoutEnd(t *testing.T) {
 	})
 }
 
-// F44: a request that lacks what one of its rules counts by is refused before the
-// others are asked; if that rule is in shadow, it only says so.
+// F44: a request that lacks what one of its rules counts by is refused, charged
+// nowhere and shown all limits; if that rule is in shadow, it only says so.
 func TestMissingDimensionOfOne(t *testing.T) {
 	single(t, func(t *testing.T, n *Node) {
 		v := check(t, n, Request{Key: "k", Tier: "strict"})
-		if v.Allowed || v.Reason != limit.MissingDimension || v.Rule.Name != "plan" || left(v) != "plan 0, trial 0" {
+		if v.Allowed || v.Reason != limit.MissingDimension || v.Rule.Name != "plan" || left(v) != "plan 0, client 5, trial 0" {
 			t.Errorf("%s, %+v", left(v), v)
 		}
 		plan := map[string]string{"plan": "gold"}
 		v = check(t, n, Request{Key: "k", Tier: "strict", Attributes: plan})
-		if !v.Allowed || left(v) != "trial 0, plan 4, client 4" || v.Limits()[0].Reason != limit.MissingDimension {
+		if !v.Allowed || left(v) != "plan 4, client 4, trial 0" || v.Limits()[2].Reason != limit.MissingDimension {
 			t.Errorf("%s, %+v", left(v), v)
 		}
 	})
