@@ -48,7 +48,7 @@ func (d *Driver) Rule(id limit.RuleID) *limit.Rule { return d.cfg.Table.Rule(id)
 // Unix nanoseconds) or until ctx ends, while the partition changes hands or the
 // charge has no copy. The error is a *transfer.NotMine or owner.ErrFull, and
 // nothing was counted; or it is context.DeadlineExceeded or that of ctx, and the
-// call may have been counted.
+// call may have been counted: it was if v says Allowed.
 func (d *Driver) Decide(ctx context.Context, now, deadline int64, c *owner.Call, v *limit.Verdict) error {
 	err := d.cfg.Table.Decide(now, c, v)
 	if err != nil && !errors.Is(err, owner.ErrNotHolder) {
@@ -178,7 +178,7 @@ func (d *Driver) redirectFrame(deadline int64, calls []owner.Call, results []own
 		case end-i > 1:
 			d.notMineAll(results[i:end])
 		default:
-			due = max(due, d.route(parked{calls[i], deadline, late, frame, i}, r))
+			due = max(due, d.route(parked{call: calls[i], deadline: deadline, to: late, frame: frame, i: i}, r))
 		}
 	}
 	d.obey()
@@ -231,6 +231,7 @@ func (d *Driver) wake(p int) {
 			continue
 		}
 		var r owner.Result
+		k.age(now)
 		due = max(due, d.route(*k, &r))
 		if r.Err != owner.ErrLater {
 			k.to.Answer(k.frame, k.i, r)

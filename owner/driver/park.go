@@ -24,6 +24,15 @@ type parked struct {
 	to       owner.Late
 	frame    uint64
 	i        int
+	since    int64 // when it was parked, Unix nanoseconds
+}
+
+// age makes what a Refund gives back as old as it has become here: in a window that
+// has begun meanwhile it would mint. An age that its asker did not know stays so.
+func (k *parked) age(now int64) {
+	if k.call.Age > 0 {
+		k.call.Age += time.Duration(now - k.since)
+	}
 }
 
 // over says whether the asker has given up.
@@ -57,7 +66,7 @@ func (g *parking) add(now int64, p int, k *parked) bool {
 	if len(q.calls) >= mostParked {
 		return false
 	}
-	k.call.Counter = slices.Clone(k.call.Counter)
+	k.call.Counter, k.since = slices.Clone(k.call.Counter), now
 	q.calls, q.soonest = append(q.calls, k), min(q.soonest, k.deadline)
 	return true
 }
