@@ -60,7 +60,8 @@ type Config struct {
 	// reaches the door may make one, so that it belongs on a loopback address.
 	Token []byte
 	// Private: all but /metrics needs the token. It is for a door that other
-	// machines reach: profiles and keys are not for everybody.
+	// machines reach: profiles and keys are not for everybody. false: who shows no
+	// token is answered if the request's Host is an address of this door.
 	Private bool
 	Logger  *slog.Logger // nil: nowhere
 }
@@ -93,31 +94,34 @@ func New(cfg Config) http.Handler {
 // ServeHTTP takes keys, tiers and clients out of the path itself: a ServeMux would
 // redirect a//b to a/b, which is another key.
 func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if err := d.guard.read(r); err != nil {
+	e, isEntity := entityOf(r.URL.Path)
+	key, isKey := strings.CutPrefix(r.URL.Path, keysPath)
+	switch err := d.guard.read(r); {
+	case err != nil && isEntity && !isRead(r):
+		d.refuseWrite(w, r, e, err)
+	case err != nil:
 		refuse(w, err)
-		return
-	}
-	if key, ok := strings.CutPrefix(r.URL.Path, keysPath); ok {
-		get(func(w http.ResponseWriter, r *http.Request) { d.key(w, r, key) })(w, r)
-		return
-	}
-	if e, ok := entityOf(r.URL.Path); ok {
+	case isEntity:
 		d.entity(w, r, e)
-		return
+	case isKey:
+		get(func(w http.ResponseWriter, r *http.Request) { d.key(w, r, key) })(w, r)
+	default:
+		d.mux.ServeHTTP(w, r)
 	}
-	d.mux.ServeHTTP(w, r)
 }
 
 // get refuses other methods.
 func get(serve http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		if !isRead(r) {
 			notAllowed(w, "GET, HEAD")
 			return
 		}
 		serve(w, r)
 	}
 }
+
+func isRead(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
 func (d *door) members(w http.ResponseWriter, _ *http.Request) {
 	members := d.Cluster.Members()

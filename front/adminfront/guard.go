@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 
 	"github.com/ringlimit/ringlimit/front"
@@ -30,27 +31,27 @@ func newGuard(token []byte, private bool) *guard {
 }
 
 // read says why the request may not be answered at all.
+//
+// Where no token is needed, whoever reaches this door is believed, and a browser on
+// this machine reaches it for any page that it shows. A page whose own name was made
+// to lead here (DNS rebinding) could read all that is served. Its Host gives it away.
 func (g *guard) read(r *http.Request) error {
-	if !g.private || r.URL.Path == metricsPath {
+	switch {
+	case g.private && r.URL.Path == metricsPath, !g.private && local(r):
 		return nil
+	case g.private, g.token != nil && len(r.Header["Authorization"]) > 0:
+		return g.bearer(r)
 	}
-	return g.bearer(r)
+	return front.NewProblem(http.StatusForbidden, "Host", "Host: must be localhost or this door's address, as in http://127.0.0.1:7704, where no token is shown; under another name give the node an --admin-token-file and send Authorization: Bearer and the token")
 }
 
-// write says why the request may not change anything, or who makes it.
-//
-// Where no token is needed, whoever reaches this door is believed, and a browser
-// on this machine reaches it for any page that it shows. So no page may write: not
-// one of another site, and not one whose own name was made to lead here (DNS
-// rebinding), which a Host that is neither an address nor localhost gives away.
+// write says why the request, which may read, may not change anything, or who makes
+// it. No page of another site may, whatever its Host.
 func (g *guard) write(r *http.Request) (Author, error) {
 	if g.origin.Check(r) != nil {
 		return Author{}, front.NewProblem(http.StatusForbidden, "Origin", "Origin: pages of other sites may not change rules")
 	}
 	if g.token == nil && !g.private {
-		if !literal(r.Host) {
-			return Author{}, front.NewProblem(http.StatusForbidden, "Host", "Host: must be localhost or an IP address for a change of rules without a token")
-		}
 		return Author{Address: r.RemoteAddr}, nil
 	}
 	return Author{Address: r.RemoteAddr, Token: true}, g.bearer(r)
@@ -78,11 +79,25 @@ func unauthorized(parameters string) error {
 	}
 }
 
-// literal says whether a Host names this machine without a name server's help.
-func literal(hostPort string) bool {
-	host, _, err := net.SplitHostPort(hostPort)
+// local says whether the request's Host names this machine without a name server's
+// help: localhost, a loopback address, or the address that the connection came to.
+func local(r *http.Request) bool {
+	host, _, err := net.SplitHostPort(r.Host)
 	if err != nil {
-		host = strings.Trim(hostPort, "[]")
+		host = strings.TrimSuffix(strings.TrimPrefix(r.Host, "["), "]") // without a port
 	}
-	return strings.EqualFold(host, "localhost") || net.ParseIP(host) != nil
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && (ip.Unmap().IsLoopback() || ip.Unmap() == ours(r))
+}
+
+// ours is the address that the connection came to; the zero Addr if that is unknown.
+func ours(r *http.Request) netip.Addr {
+	at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	if !ok {
+		return netip.Addr{}
+	}
+	return at.AddrPort().Addr().Unmap()
 }

@@ -65,8 +65,7 @@ func TestRingCountsWhatMoves(t *testing.T) {
 // A node that is not there yet says so: an empty ring would be a claim.
 func TestRingBeforeTheNode(t *testing.T) {
 	c := &cluster{err: front.NewProblem(http.StatusServiceUnavailable, "", "the node is joining its cluster")}
-	w := httptest.NewRecorder()
-	newDoor(c).ServeHTTP(w, httptest.NewRequest("GET", "/v1/ring", nil))
+	w := call(newDoor(c), "GET", "/v1/ring", "")
 	if w.Code != 503 || !strings.Contains(w.Body.String(), "joining") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}

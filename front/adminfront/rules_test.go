@@ -1,10 +1,12 @@
 package adminfront
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -108,7 +110,7 @@ func TestPutGetDelete(t *testing.T) {
 	}
 }
 
-// G50: what has not changed is not sent again.
+// What has not changed is not sent again.
 func TestConditionalGet(t *testing.T) {
 	s := &store{now: map[Entity]Document{{Tier, "free"}: {[]byte(`{}`), `"2-n1"`}}}
 	for target, tag := range map[string]string{"/v1/limits": `"3-ab"`, "/v1/limits/free": `"2-n1"`} {
@@ -251,6 +253,7 @@ func TestToken(t *testing.T) {
 		{[]string{"Authorization: Basic " + token}, false},
 		{[]string{"Authorization: " + token}, false},
 		{[]string{"Authorization: Bearer " + token, "Origin: http://evil.example"}, false},
+		{[]string{"Host: admin.example"}, false},
 	} {
 		for _, private := range []bool{false, true} {
 			s := &store{now: map[Entity]Document{{Tier, "a"}: {[]byte(`{}`), `"1-a"`}}}
@@ -272,8 +275,8 @@ func TestToken(t *testing.T) {
 					t.Errorf("the token is told: %s%s", &log, w.Body)
 				}
 			}
-			if !test.may && !private && !strings.Contains(log.String(), "127.0.0.1:5555") {
-				t.Errorf("%v: not logged", test.headers)
+			if lines := strings.Count(log.String(), "address=127.0.0.1:5555"); !test.may && lines != 2 || test.may && lines != 0 {
+				t.Errorf("%v, private %v: %d lines in the log:\n%s", test.headers, private, lines, &log)
 			}
 		}
 	}
@@ -289,6 +292,7 @@ func TestPrivate(t *testing.T) {
 	}{
 		{Config{}, "/v1/members", "", 200, false},
 		{Config{Token: []byte(token)}, "/v1/members", "", 200, false},
+		{Config{Token: []byte(token)}, "/v1/members", "another token", 200, false}, // none is needed
 		{Config{Token: []byte(token), Private: true}, "/v1/members", "", 401, true},
 		{Config{Token: []byte(token), Private: true}, "/v1/limits", "", 401, true},
 		{Config{Token: []byte(token), Private: true}, "/debug/pprof/", "", 401, true},
@@ -315,13 +319,69 @@ func TestPrivate(t *testing.T) {
 	}
 }
 
-func TestLiteralHosts(t *testing.T) {
-	for host, want := range map[string]bool{
-		"127.0.0.1:7704": true, "127.0.0.1": true, "[::1]:7704": true, "[::1]": true, "localhost:7704": true, "LOCALHOST": true, "10.0.0.1:1": true,
-		"": false, "evil.example": false, "localhost.evil.example:7704": false, "127.0.0.1.evil.example": false, "127.0.0.1:7704.evil": true,
+// DNS rebinding: without a token only who asks by an address of this machine is
+// answered, whatever the path.
+func TestHostsWithoutAToken(t *testing.T) {
+	h := rulesDoor(&store{})
+	for host, want := range map[string]int{
+		"127.0.0.1:7704": 200, "127.0.0.1": 200, "127.9.9.9:1": 200, "[::1]:7704": 200, "[::1]": 200, "[::ffff:127.0.0.1]:7704": 200,
+		"localhost:7704": 200, "LOCALHOST": 200, "10.0.0.1:7704": 403, "0.0.0.0:7704": 403, "[fe80::1]:7704": 403,
+		"": 403, "evil.example": 403, "evil.example:7704": 403, "localhost.evil.example:7704": 403, "127.0.0.1.evil.example": 403, "2130706433": 403,
 	} {
-		if got := literal(host); got != want {
-			t.Errorf("%q: %v", host, got)
+		for _, path := range []string{"/v1/members", "/v1/limits", "/v1/ring", "/v1/keys/a", "/debug/pprof/", "/metrics"} {
+			w := call(h, "GET", path, "", "Host: "+host)
+			if w.Code != want || want == 403 && (!strings.Contains(w.Body.String(), `"field":"Host"`) || w.Header().Get("Content-Type") != "application/problem+json") {
+				t.Errorf("%s at %q: %d %s", path, host, w.Code, w.Body)
+			}
+		}
+	}
+}
+
+// A scraper comes by the address that the door listens at, loopback or not.
+func TestTheListenersOwnAddress(t *testing.T) {
+	for _, test := range []struct {
+		at, host string
+		status   int
+	}{
+		{"10.0.0.1", "10.0.0.1:7704", 200},
+		{"::ffff:10.0.0.1", "10.0.0.1", 200},
+		{"10.0.0.1", "10.0.0.2:7704", 403},
+		{"10.0.0.1", "node-1:7704", 403},
+		{"2001:db8::1", "[2001:db8:0::1]:7704", 200},
+	} {
+		r := httptest.NewRequest("GET", "http://"+test.host+"/metrics", nil)
+		at := &net.TCPAddr{IP: net.ParseIP(test.at), Port: 7704}
+		w := httptest.NewRecorder()
+		rulesDoor(&store{}).ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, at)))
+		if w.Code != test.status {
+			t.Errorf("%+v: %d %s", test, w.Code, w.Body)
+		}
+	}
+}
+
+// Who shows the token may come by any name. Where other machines reach the door, the
+// metrics may be scraped by any too.
+func TestHostsWithAToken(t *testing.T) {
+	for _, test := range []struct {
+		private       bool
+		path, headers string
+		status        int
+	}{
+		{false, "/v1/members", "", 403},
+		{false, "/metrics", "", 403},
+		{false, "/v1/members", "Authorization: Bearer " + token, 200},
+		{false, "/v1/members", "Authorization: Bearer wrong", 401},
+		{true, "/v1/members", "Authorization: Bearer " + token, 200},
+		{true, "/v1/members", "", 401},
+		{true, "/metrics", "", 200},
+	} {
+		h := New(Config{Cluster: &cluster{}, Rules: &store{}, Metrics: metrics, Token: []byte(token), Private: test.private})
+		headers := []string{"Host: admin.example:7704"}
+		if test.headers != "" {
+			headers = append(headers, test.headers)
+		}
+		if w := call(h, "GET", test.path, "", headers...); w.Code != test.status {
+			t.Errorf("%+v: %d %s", test, w.Code, w.Body)
 		}
 	}
 }
