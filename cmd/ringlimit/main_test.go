@@ -53,6 +53,7 @@ func TestScripts(t *testing.T) {
 			"finish":     finish,
 			"logged":     logged,
 			"http":       httpCall,
+			"capture":    capture,
 		},
 	})
 }

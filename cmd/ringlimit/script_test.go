@@ -113,6 +113,18 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// capture is `capture NAME PATTERN`: sets NAME to what the pattern's group matches in
+// the last command's stdout.
+func capture(ts *testscript.TestScript, _ bool, args []string) {
+	pattern, err := regexp.Compile("(?m)" + args[1])
+	ts.Check(err)
+	found := pattern.FindStringSubmatch(ts.ReadFile("stdout"))
+	if len(found) != 2 {
+		ts.Fatalf("%s is not once in the output", pattern)
+	}
+	ts.Setenv(args[0], found[1])
+}
+
 // httpCall is `http STATUS METHOD URL [BODY]`: asks until the status is right,
 // as long as patience lasts, and prints the status line, the headers and the
 // body to stdout.
