@@ -505,6 +505,51 @@ func TestLateChargesAreGivenBack(t *testing.T) {
 	}
 }
 
+// A refund of which a part is lost says how many limits were given it, and each is
+// sent once, all before one is waited for.
+func TestRefundsThatAreLost(t *testing.T) {
+	for _, c := range []struct {
+		lost []membership.NodeID
+		why  error
+		want int // returned, of 3
+	}{{nil, nil, 3}, {[]membership.NodeID{other}, ErrTimeout, 2}, {[]membership.NodeID{other, third}, ErrUnreachable, 1}, {[]membership.NodeID{third}, context.Canceled, 2}} {
+		synctest.Test(t, func(t *testing.T) {
+			k := newTrio(t)
+			defer k.Close()
+			var charges []limit.Charge
+			for i, id := range []membership.NodeID{self, other, third} {
+				charges = append(charges, unit(k.named(t, id, i), tokens(t, 9)))
+			}
+			k.takeAll(t, charges...)
+			k.b.asked.Store(0)
+			k.c.asked.Store(0)
+			for p, id := range map[*groupPeer]membership.NodeID{k.b: other, k.c: third} {
+				p.fails = func(*owner.Call) error {
+					if k.b.asked.Load() < 1 || k.c.asked.Load() != 1 {
+						t.Errorf("b was asked %d times, c %d", k.b.asked.Load(), k.c.asked.Load())
+					}
+					if slices.Contains(c.lost, id) {
+						return c.why
+					}
+					return nil
+				}
+			}
+			for i := range charges {
+				charges[i].Mode = limit.Refund
+			}
+			_, err := k.decideAll(context.Background(), charges)
+			lost, ok := errors.AsType[*limit.RefundError](err)
+			if c.want == 3 && err != nil || c.want < 3 && (!ok || lost.Returned != c.want || lost.Of != 3 || !errors.Is(err, c.why)) {
+				t.Errorf("%v lost: %v", c.lost, err)
+			}
+			_, err = k.fixture.Decide(context.Background(), &charges[1])
+			if lost, ok := errors.AsType[*limit.RefundError](err); ok != slices.Contains(c.lost, other) || ok && (lost.Returned != 0 || lost.Of != 1) {
+				t.Errorf("one by itself: %v", err)
+			}
+		})
+	}
+}
+
 // A group that its owner cannot judge whole is asked for call by call, by a new
 // ring or with a hint.
 func TestGroupIsDivided(t *testing.T) {

@@ -17,7 +17,8 @@ import (
 // a verdict, not an error.
 type Checker interface {
 	Check(ctx context.Context, req limit.Request) (limit.Verdict, error)
-	// Refund gives req.Cost back; never more than was taken. Any other error
-	// means that it could not be delivered.
+	// Refund gives req.Cost back; never more than was taken. A *[limit.RefundError]
+	// means that it may be lost, and must not be sent again; any other error that
+	// none was sent.
 	Refund(ctx context.Context, req limit.Request) (limit.Verdict, error)
 }

@@ -87,6 +87,9 @@ func (p *Problem) describe(v *limit.Verdict) {
 	}
 }
 
+// violated is the policies that the problem is about: those whose quota is exceeded,
+// and where none is, those whose capacity is reduced. A limit that nobody could be
+// asked for was not exceeded.
 func violated(v *limit.Verdict) []string {
 	limits := v.Limits()
 	if limits == nil {
@@ -94,7 +97,8 @@ func violated(v *limit.Verdict) []string {
 	}
 	var names []string
 	for i := range limits {
-		if l := &limits[i]; !l.Allowed && !l.Rule.Shadow {
+		l := &limits[i]
+		if about := (l.Reason == limit.Unavailable) == (v.Reason == limit.Unavailable); about && !l.Allowed && !l.Rule.Shadow {
 			names = append(names, l.Rule.Name)
 		}
 	}

@@ -76,6 +76,8 @@ func TestProblemOf(t *testing.T) {
 			`{"type":"about:blank","title":"Request Entity Too Large","status":413,"detail":"too large","field":"body"}`},
 		{fmt.Errorf("asking: %w", context.DeadlineExceeded),
 			`{"type":"about:blank","title":"Service Unavailable","status":503,"detail":"the request ended before it was decided"}`},
+		{fmt.Errorf("asking: %w", &limit.RefundError{Returned: 1, Of: 2, Err: context.DeadlineExceeded}),
+			`{"type":"about:blank","title":"Failed Dependency","status":424,"detail":"the cost was given back to 1 of 2 limits, and may be lost to the others; do not send the refund again: some would get it twice"}`},
 		{errors.New("password of the database is 1234"),
 			`{"type":"about:blank","title":"Internal Server Error","status":500,"detail":"the request could not be decided"}`},
 	}

@@ -3,6 +3,7 @@ package front
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/go-json-experiment/json"
@@ -38,16 +39,22 @@ func NewProblem(status int, field, detail string) *Problem {
 func (p *Problem) Error() string { return p.Detail }
 
 // ProblemOf says how an error is told to the client: a *Problem as it is, bad
-// input as 400, a caller who gave up as 503 and anything else as 500, without
-// its text, which may hold what is none of the client's business.
+// input as 400, a refund that was not delivered whole as 424, which nobody sends
+// again by himself, a caller who gave up as 503 and anything else as 500, without its
+// text, which may hold what is none of the client's business.
 func ProblemOf(err error) *Problem {
 	var problem *Problem
 	var input *limit.InputError
+	var refund *limit.RefundError
 	switch {
 	case errors.As(err, &problem):
 		return problem
 	case errors.As(err, &input):
 		return NewProblem(http.StatusBadRequest, input.Field, input.Error())
+	case errors.As(err, &refund):
+		return NewProblem(http.StatusFailedDependency, "", fmt.Sprintf(
+			"the cost was given back to %d of %d limits, and may be lost to the others; do not send the refund again: some would get it twice",
+			refund.Returned, refund.Of))
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return NewProblem(http.StatusServiceUnavailable, "", "the request ended before it was decided")
 	}

@@ -3,6 +3,7 @@ package front_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -100,12 +101,19 @@ func TestDenialNamesAllThatRefused(t *testing.T) {
 	s := newSeveral(t)
 	third := s.hour
 	third.Rule, third.RetryAfter = perMinute(t, "third", 7), time.Second
-	v := limit.Combine([]limit.Verdict{third, s.hour, s.day, s.trial})
+	lost := limit.Verdict{Rule: perMinute(t, "lost", 7), Reason: limit.Unavailable, Limit: 7}
+	v := limit.Combine([]limit.Verdict{third, lost, s.hour, s.day, s.trial})
 	w := httptest.NewRecorder()
 	front.WriteDenial(w, &v, noon, 0, 0)
 	const want = `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Too Many Requests","status":429,"violated-policies":["third","hourly"],"limit":5,"window":"3600s","retry_after":60}`
 	if got := w.Body.String(); got != want || w.Code != 429 {
 		t.Errorf("%d\n%s, want\n%s", w.Code, got, want)
+	}
+	v = limit.Combine([]limit.Verdict{s.day, lost})
+	w = httptest.NewRecorder()
+	front.WriteDenial(w, &v, noon, 0, 0)
+	if got := w.Body.String(); w.Code != 503 || !strings.Contains(got, `"violated-policies":["lost"]`) {
+		t.Errorf("nobody could be asked: %d %s", w.Code, got)
 	}
 }
 

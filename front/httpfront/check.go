@@ -25,12 +25,12 @@ func (s *server) refund(w http.ResponseWriter, r *http.Request) {
 	s.decide(w, r, refundFields, s.giveRefund)
 }
 
-// giveRefund says 503 when the refund could not be delivered: that is nobody's
-// bug. It may have arrived, so the caller should not send it again.
+// giveRefund says 503 when no refund was sent, for the node is about to go: that is
+// nobody's bug. For one that was sent and may be lost, see front.ProblemOf.
 func (s *server) giveRefund(ctx context.Context, req limit.Request) (limit.Verdict, error) {
 	v, err := s.Checker.Refund(ctx, req)
 	if err != nil && front.ProblemOf(err).Status == http.StatusInternalServerError {
-		err = front.NewProblem(http.StatusServiceUnavailable, "", "the refund could not be delivered; it may be lost")
+		err = front.NewProblem(http.StatusServiceUnavailable, "", "the refund was not sent")
 	}
 	return v, err
 }

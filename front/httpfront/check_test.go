@@ -292,6 +292,10 @@ func TestFailingChecker(t *testing.T) {
 		if code, body := answer(post(h, "/v1/refund", `{"key":"a"}`)); code != 503 || strings.Contains(body, "secret") {
 			t.Errorf("%v: refund: %d %s", err, code, body)
 		}
+		cfg.Checker = fails{&limit.RefundError{Of: 1, Err: err}}
+		if code, body := answer(post(New(cfg), "/v1/refund", `{"key":"a"}`)); code != 424 || strings.Contains(body, "secret") {
+			t.Errorf("%v: a lost refund: %d %s", err, code, body)
+		}
 	}
 }
 
