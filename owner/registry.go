@@ -23,6 +23,7 @@ type registry struct {
 type ruleset struct {
 	entries []*entry // nil where a rule was forgotten
 	numbers map[limit.RuleID]uint32
+	full    int // none of entries[1 : 1+full] is nil
 }
 
 type entry struct {
@@ -52,11 +53,17 @@ func (g *registry) find(id limit.RuleID) *limit.Rule {
 	return nil
 }
 
-// learn makes the rule known.
-func (g *registry) learn(r *limit.Rule) {
-	if g.find(r.ID()) == nil {
+// learn makes the rules known. The list of all is copied once, if any is new.
+func (g *registry) learn(rules ...*limit.Rule) {
+	var unknown []*limit.Rule
+	for _, r := range rules {
+		if g.find(r.ID()) == nil {
+			unknown = append(unknown, r)
+		}
+	}
+	if len(unknown) > 0 {
 		g.mu.Lock()
-		g.number(r)
+		g.add(unknown...)
 		g.mu.Unlock()
 	}
 }
@@ -94,23 +101,34 @@ func (e *entry) retain() bool {
 
 // number finds the rule's number or gives it one. The caller holds mu.
 func (g *registry) number(r *limit.Rule) uint32 {
-	old := g.current.Load()
-	if n, ok := old.numbers[r.ID()]; ok {
+	if n, ok := g.current.Load().numbers[r.ID()]; ok {
 		return n
 	}
-	next := &ruleset{entries: slices.Clone(old.entries), numbers: maps.Clone(old.numbers)}
+	return g.add(r).numbers[r.ID()]
+}
+
+// add gives numbers to those rules that have none, and publishes the ruleset. The
+// caller holds mu.
+func (g *registry) add(rules ...*limit.Rule) *ruleset {
+	old := g.current.Load()
+	next := &ruleset{entries: slices.Clone(old.entries), numbers: maps.Clone(old.numbers), full: old.full}
 	if next.numbers == nil {
 		next.numbers = make(map[limit.RuleID]uint32)
 	}
-	if len(next.numbers) >= g.bound {
-		next.forget()
-		g.bound = max(unusedRules, 2*len(next.numbers))
+	for _, r := range rules {
+		if _, ok := next.numbers[r.ID()]; ok {
+			continue
+		}
+		if len(next.numbers) >= g.bound {
+			next.forget()
+			g.bound = max(unusedRules, 2*len(next.numbers))
+		}
+		n := next.vacancy()
+		next.entries[n] = &entry{rule: r}
+		next.numbers[r.ID()] = n
 	}
-	n := next.vacancy()
-	next.entries[n] = &entry{rule: r}
-	next.numbers[r.ID()] = n
 	g.current.Store(next)
-	return n
+	return next
 }
 
 // forget drops the rules that no counter uses. Whoever needs one of them again
@@ -120,15 +138,19 @@ func (s *ruleset) forget() {
 		if s.entries[n].refs.Load() == 0 {
 			s.entries[n] = nil
 			delete(s.numbers, id)
+			s.full = 0
 		}
 	}
 }
 
 // vacancy is a number that no rule has.
 func (s *ruleset) vacancy() uint32 {
-	if len(s.entries)-1 > len(s.numbers) {
-		return uint32(1 + slices.Index(s.entries[1:], nil))
+	if len(s.entries)-1 == len(s.numbers) {
+		s.entries = append(s.entries, nil)
+		s.full = len(s.numbers)
+	} else {
+		s.full += slices.Index(s.entries[1+s.full:], nil)
 	}
-	s.entries = append(s.entries, nil)
-	return uint32(len(s.entries) - 1)
+	s.full++ // the caller fills it
+	return uint32(s.full)
 }

@@ -101,3 +101,67 @@ func TestRegistryAcquireWhileForgetting(t *testing.T) {
 		t.Errorf("%d numbers for %d rules", n, len(rules))
 	}
 }
+
+// Many rules are learnt for the cost of one, also into the room of forgotten ones.
+func TestRegistryLearnsManyAtOnce(t *testing.T) {
+	g := newRegistry(unusedRules)
+	many := func(from int64) (rules []*limit.Rule) {
+		for i := range int64(100) {
+			rules = append(rules, numbered(t, from+i))
+		}
+		return append(rules, rules[0])
+	}
+	first := many(1)
+	g.learn(first...)
+	used := g.acquire(numbered(t, 50))
+	g.bound = 100
+	second := many(1000)
+	before := g.current.Load()
+	g.learn(second...)
+	if g.current.Load() == before || before.numbers[second[0].ID()] != 0 {
+		t.Fatal("the ruleset that readers have was changed")
+	}
+	for _, r := range second {
+		if g.find(r.ID()) == nil {
+			t.Errorf("rule %d was not learnt", r.Limit)
+		}
+	}
+	if g.at(used).Limit != 50 || g.find(first[0].ID()) != nil {
+		t.Errorf("number %d is %v; the first one is known: %v", used, g.at(used), g.find(first[0].ID()) != nil)
+	}
+	set := g.current.Load()
+	if len(set.numbers) != 101 || len(set.entries) != 102 {
+		t.Errorf("%d rules under %d numbers", len(set.numbers), len(set.entries)-1)
+	}
+	for id, n := range set.numbers {
+		if set.entries[n].rule.ID() != id {
+			t.Errorf("number %d is another rule", n)
+		}
+	}
+	published := set
+	if g.learn(second...); g.current.Load() != published {
+		t.Error("what is known already was learnt again")
+	}
+}
+
+// BenchmarkLearn is 10,000 rules that come together; ratio is what one of them costs
+// against one that comes alone into a list of as many.
+func BenchmarkLearn(b *testing.B) {
+	rules := make([]*limit.Rule, 10_001)
+	for i := range rules {
+		rules[i] = numbered(b, int64(i+1))
+	}
+	var together, alone time.Duration
+	for b.Loop() {
+		g := newRegistry(unusedRules)
+		began := time.Now()
+		g.learn(rules[1:]...)
+		together += time.Since(began)
+		began = time.Now()
+		g.learn(rules[0])
+		alone += time.Since(began)
+	}
+	b.ReportMetric(float64(together.Microseconds())/float64(b.N), "µs/10,000")
+	b.ReportMetric(float64(alone.Microseconds())/float64(b.N), "µs/one")
+	b.ReportMetric(float64(together)/10_000/float64(alone), "ratio")
+}

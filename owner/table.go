@@ -125,9 +125,9 @@ func (t *Table) forget(gone *counters) {
 // Rule returns a rule that the table has learned, or nil.
 func (t *Table) Rule(id limit.RuleID) *limit.Rule { return t.rules.find(id) }
 
-// Learn makes a rule known. A rule that no counter uses may be forgotten when
-// there are very many.
-func (t *Table) Learn(r *limit.Rule) { t.rules.learn(r) }
+// Learn makes rules known, several for the cost of one. A rule that no counter uses
+// may be forgotten when there are very many.
+func (t *Table) Learn(rules ...*limit.Rule) { t.rules.learn(rules...) }
 
 // Stats are a table's figures at one moment.
 type Stats struct {
