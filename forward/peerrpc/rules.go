@@ -2,7 +2,9 @@ package peerrpc
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -35,11 +37,32 @@ func (s *Server) Rules(stream grpc.BidiStreamingServer[peerpb.RulesAsked, peerpb
 	if s.cfg.Rules == nil {
 		return status.Error(codes.Unimplemented, "this node gives no rules")
 	}
-	err := s.giveRules(stream)
+	err := s.bounded(stream)
 	if isBadLetter(err) {
 		s.refusals.tell(stream.Context(), err)
 	}
 	return err
+}
+
+// Bounds on one exchange of rules.
+const (
+	rulesTime  = time.Minute     // of a server; the asker gives up before
+	rulesPause = 3 * time.Second // of the asker, in which nothing comes or goes; to connect, too
+)
+
+// bounded ends an exchange that takes too long: to return is the one way to end a
+// stream whose peer says nothing. Stop waits for what that leaves.
+func (s *Server) bounded(stream grpc.BidiStreamingServer[peerpb.RulesAsked, peerpb.RulesGiven]) error {
+	given := make(chan error, 1)
+	s.giving.Go(func() { given <- s.giveRules(stream) })
+	late := time.NewTimer(rulesTime)
+	defer late.Stop()
+	select {
+	case err := <-given:
+		return err
+	case <-late.C:
+		return status.Errorf(codes.DeadlineExceeded, "rules were not asked for, or not taken, within %v", rulesTime)
+	}
 }
 
 func (s *Server) giveRules(stream grpc.BidiStreamingServer[peerpb.RulesAsked, peerpb.RulesGiven]) error {
@@ -61,24 +84,26 @@ func (s *Server) giveRules(stream grpc.BidiStreamingServer[peerpb.RulesAsked, pe
 	return sendEntries(entries, digest, stream.Send)
 }
 
-func receiveStamps(stream grpc.BidiStreamingServer[peerpb.RulesAsked, peerpb.RulesGiven]) (stamps []live.Stamp, err error) {
+func receiveStamps(stream grpc.BidiStreamingServer[peerpb.RulesAsked, peerpb.RulesGiven]) ([]live.Stamp, error) {
+	var all stamps
 	for {
 		m, err := stream.Recv()
 		switch {
 		case err == io.EOF:
-			return stamps, nil
+			return all.list, nil
 		case err != nil:
 			return nil, err
 		}
-		if stamps, err = readStamps(stamps, m); err != nil {
+		if err := all.add(m); err != nil {
 			return nil, status.Error(codes.InvalidArgument, err.Error())
 		}
 	}
 }
 
 // Rules asks a member for the rules that have lacks. Once they are merged, have
-// includes what the member has, of this digest. It waits for a connection, and for
-// the answer, until ctx ends.
+// includes what the member has, of this digest. With an error come those entries
+// that came before it, which can be merged, too. It gives up when ctx ends, and
+// after three seconds in which there is no connection, or nothing comes or goes.
 func (p *Pool) Rules(ctx context.Context, m membership.Member, have RulesAsker) (entries []live.Entry, digest uint64, err error) {
 	p.mu.Lock()
 	if c := p.conns[m.ID]; p.closed || c != nil && m.Boot < c.peer.Boot {
@@ -87,17 +112,42 @@ func (p *Pool) Rules(ctx context.Context, m membership.Member, have RulesAsker) 
 	}
 	c := p.to(m)
 	p.mu.Unlock()
+	ctx, cancel := context.WithCancelCause(hello(ctx, c.cfg, m.ID))
+	defer cancel(nil) // a stream that is left early
+	pause := time.AfterFunc(rulesPause, func() { cancel(errStalled) })
+	defer pause.Stop()
 	cc, err := c.line.get(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
-	ctx, cancel := context.WithCancel(hello(ctx, c.cfg, m.ID))
-	defer cancel() // a stream that is left early
 	stream, err := peerpb.NewPeerClient(cc).Rules(ctx, grpc.MaxCallRecvMsgSize(maxRulesGiven))
 	if err != nil {
 		return nil, 0, err
 	}
-	return askRules(stream, have)
+	entries, digest, err = askRules(lively{stream, pause}, have)
+	if err != nil && context.Cause(ctx) == errStalled {
+		err = errStalled
+	}
+	return entries, digest, err
+}
+
+var errStalled = fmt.Errorf("the member said nothing for %v", rulesPause)
+
+// lively is a stream that notes whenever something comes or goes.
+type lively struct {
+	grpc.BidiStreamingClient[peerpb.RulesAsked, peerpb.RulesGiven]
+	pause *time.Timer
+}
+
+func (l lively) Send(m *peerpb.RulesAsked) error {
+	l.pause.Reset(rulesPause)
+	return l.BidiStreamingClient.Send(m)
+}
+
+func (l lively) Recv() (*peerpb.RulesGiven, error) {
+	m, err := l.BidiStreamingClient.Recv()
+	l.pause.Reset(rulesPause)
+	return m, err
 }
 
 // askRules sees to it that errors are the other's: that of Recv says why Send
@@ -123,7 +173,7 @@ func askRules(stream grpc.BidiStreamingClient[peerpb.RulesAsked, peerpb.RulesGiv
 		case err == io.EOF:
 			return all.entries, first.Digest, nil
 		case err != nil:
-			return nil, 0, err
+			return all.entries, 0, err
 		}
 	}
 }

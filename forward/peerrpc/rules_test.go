@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -94,7 +96,7 @@ func TestRulesOfWhoHasNoneAndOfWhoIsGone(t *testing.T) {
 		p := givingRules(t, nil)
 		defer p.stop()
 		ask := func(m membership.Member) (took time.Duration, err error) {
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			start := time.Now()
 			_, _, err = p.pool.Rules(ctx, m, live.NewStore("asker"))
@@ -103,7 +105,7 @@ func TestRulesOfWhoHasNoneAndOfWhoIsGone(t *testing.T) {
 		if _, err := ask(ownerMember); status.Code(err) != codes.Unimplemented {
 			t.Errorf("of a node that gives none: %v", err)
 		}
-		if took, err := ask(membership.Member{ID: "gone", Boot: 1, Peer: "gone:1"}); err == nil || took != 3*time.Second {
+		if took, err := ask(membership.Member{ID: "gone", Boot: 1, Peer: "gone:1"}); err != errStalled || took != rulesPause {
 			t.Errorf("of a node that is gone: %v after %v", err, took)
 		}
 		earlier := ownerMember
@@ -119,8 +121,9 @@ func TestBadRulesMessagesAreRefused(t *testing.T) {
 	one := func() *peerpb.RulesAsked {
 		return &peerpb.RulesAsked{Kinds: [][]byte{kind}, Names: [][]byte{name}, Counts: []uint64{1}, Nodes: [][]byte{node}, Sums: []uint64{7}}
 	}
-	if stamps, err := readStamps(nil, one()); err != nil || len(stamps) != 1 || stamps[0].Sum != 7 {
-		t.Fatal(stamps, err)
+	var got stamps
+	if err := got.add(one()); err != nil || len(got.list) != 1 || got.list[0].Sum != 7 {
+		t.Fatal(got.list, err)
 	}
 	for what, damage := range map[string]func(*peerpb.RulesAsked){
 		"kinds":  func(m *peerpb.RulesAsked) { m.Kinds = nil },
@@ -133,12 +136,15 @@ func TestBadRulesMessagesAreRefused(t *testing.T) {
 	} {
 		m := one()
 		damage(m)
-		if _, err := readStamps(nil, m); err == nil {
+		if new(stamps).add(m) == nil {
 			t.Errorf("%s: accepted", what)
 		}
 	}
-	if _, err := readStamps(make([]live.Stamp, live.MaxEntries), one()); err == nil {
+	if (&stamps{list: make([]live.Stamp, live.MaxEntries)}).add(one()) == nil {
 		t.Error("more stamps than a store has entries were accepted")
+	}
+	if (&stamps{bytes: live.MaxBytes}).add(one()) == nil {
+		t.Error("more bytes of names than a store has were accepted")
 	}
 	entry := func() *peerpb.RulesEntry {
 		return &peerpb.RulesEntry{Kind: kind, Name: name, Count: 1, Node: node, Body: []byte("{}")}
@@ -155,6 +161,108 @@ func TestBadRulesMessagesAreRefused(t *testing.T) {
 	bad.Node = nil
 	if err := new(received).add(&peerpb.RulesGiven{Entries: []*peerpb.RulesEntry{bad}}); err == nil {
 		t.Error("an entry of nobody was accepted")
+	}
+}
+
+// scene is what a member answers, message by message; then it fails.
+type scene struct {
+	grpc.BidiStreamingClient[peerpb.RulesAsked, peerpb.RulesGiven]
+	given []*peerpb.RulesGiven
+}
+
+func (s *scene) Send(*peerpb.RulesAsked) error { return nil }
+
+func (s *scene) Recv() (*peerpb.RulesGiven, error) {
+	if len(s.given) == 0 {
+		return nil, context.DeadlineExceeded
+	}
+	m := s.given[0]
+	s.given = s.given[1:]
+	return m, nil
+}
+
+// What has come before a member fails is not lost: the next attempt asks for less.
+func TestRulesThatStopInTheMiddleAreKept(t *testing.T) {
+	giver, asker := written(t, 3000), live.NewStore("asker")
+	entries, digest := giver.Newer(nil)
+	var member scene
+	if err := sendEntries(entries, digest, func(m *peerpb.RulesGiven) error { member.given = append(member.given, m); return nil }); err != nil || len(member.given) < 3 {
+		t.Fatal(len(member.given), err)
+	}
+	member.given = member.given[:2]
+	got, _, err := askRules(&member, asker)
+	if err != context.DeadlineExceeded || len(got) == 0 {
+		t.Fatalf("%d entries, %v", len(got), err)
+	}
+	if _, _, err := asker.Merge(got); err != nil {
+		t.Fatal(err)
+	}
+	if rest, _ := giver.Newer(asker.Digest()); len(rest) != len(entries)-len(got) {
+		t.Errorf("%d came, and %d of %d are still lacking", len(got), len(rest), len(entries))
+	}
+}
+
+// stuck is a giver that does not come to an answer.
+type stuck struct {
+	*live.Store
+	free chan struct{}
+}
+
+func (s stuck) Since(uint64) ([]live.Entry, uint64, bool) {
+	<-s.free
+	return nil, 0, true
+}
+
+func TestRulesOfWhoSaysNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		giver := stuck{free: make(chan struct{})}
+		p := givingRules(t, giver)
+		defer p.stop()
+		defer close(giver.free)
+		start := time.Now()
+		_, _, err := p.pool.Rules(t.Context(), ownerMember, live.NewStore("asker"))
+		if took := time.Since(start); err != errStalled || took != rulesPause {
+			t.Errorf("%v after %v", err, took)
+		}
+	})
+}
+
+// A peer that opens a stream and says nothing, or never comes to an end, is sent
+// away.
+func TestRulesStreamsEnd(t *testing.T) {
+	type asking = grpc.BidiStreamingClient[peerpb.RulesAsked, peerpb.RulesGiven]
+	for name, say := range map[string]func(asking){
+		"nothing": func(asking) {},
+		"without end": func(s asking) {
+			_ = s.Send(&peerpb.RulesAsked{Digest: 12345})
+			for s.Send(&peerpb.RulesAsked{}) == nil {
+				time.Sleep(time.Second)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := givingRules(t, written(t, 3))
+				defer p.stop()
+				p.pull(t, live.NewStore("asker")) // there is a connection
+				c := p.pool.conns[ownerMember.ID]
+				cc, _ := c.line.look()
+				ctx, cancel := context.WithTimeout(hello(t.Context(), c.cfg, ownerMember.ID), 2*rulesTime)
+				defer cancel()
+				start := time.Now()
+				stream, err := peerpb.NewPeerClient(cc).Rules(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				say(stream)
+				for err == nil {
+					_, err = stream.Recv()
+				}
+				if took := time.Since(start); took > rulesTime+time.Second || !strings.Contains(err.Error(), "were not asked for") {
+					t.Errorf("%v after %v", err, took)
+				}
+			})
+		})
 	}
 }
 
@@ -219,11 +327,10 @@ func FuzzRulesMessages(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var a peerpb.RulesAsked
 		if proto.Unmarshal(b, &a) == nil {
-			if stamps, err := readStamps(nil, &a); err == nil {
-				var again []live.Stamp
-				err := sendStamps(stamps, func(m *peerpb.RulesAsked) (err error) { again, err = readStamps(again, m); return err })
-				if err != nil || len(again) != len(stamps) {
-					t.Fatalf("%d stamps became %d: %v", len(stamps), len(again), err)
+			var read, again stamps
+			if read.add(&a) == nil {
+				if err := sendStamps(read.list, again.add); err != nil || !slices.Equal(again.list, read.list) {
+					t.Fatalf("%d stamps became %d: %v", len(read.list), len(again.list), err)
 				}
 			}
 		}

@@ -39,23 +39,47 @@ func sendStamps(stamps []live.Stamp, send func(*peerpb.RulesAsked) error) error 
 	return nil
 }
 
-// readStamps adds a message's stamps to those before it.
-func readStamps(stamps []live.Stamp, m *peerpb.RulesAsked) ([]live.Stamp, error) {
+// stamps is those that have come, within the bounds of what a store holds.
+type stamps struct {
+	list  []live.Stamp
+	bytes int               // of names
+	words map[string]string // kinds and nodes, of which there are few
+}
+
+// add refuses a message that no store would have sent.
+func (s *stamps) add(m *peerpb.RulesAsked) error {
 	n := len(m.Names)
 	if len(m.Kinds) != n || len(m.Counts) != n || len(m.Nodes) != n || len(m.Sums) != n {
-		return nil, errColumns
+		return errColumns
 	}
-	if n > live.MaxEntries-len(stamps) {
-		return nil, errTooManyRules
+	if n > live.MaxEntries-len(s.list) {
+		return errTooManyRules
 	}
 	for i := range n {
-		s := live.Stamp{Name: entityName(m.Kinds[i], m.Names[i]), Version: live.Version{Count: m.Counts[i], Node: string(m.Nodes[i])}, Sum: m.Sums[i]}
-		if err := s.Check(); err != nil {
-			return nil, err
+		if s.bytes += len(m.Names[i]); s.bytes > live.MaxBytes {
+			return errTooManyRules
 		}
-		stamps = append(stamps, s)
+		name := rules.EntityName{Kind: rules.EntityKind(s.word(m.Kinds[i])), Name: string(m.Names[i])}
+		t := live.Stamp{Name: name, Version: live.Version{Count: m.Counts[i], Node: s.word(m.Nodes[i])}, Sum: m.Sums[i]}
+		if err := t.Check(); err != nil {
+			return err
+		}
+		s.list = append(s.list, t)
 	}
-	return stamps, nil
+	return nil
+}
+
+// word is one string for all that are equal.
+func (s *stamps) word(b []byte) string {
+	if w, ok := s.words[string(b)]; ok {
+		return w
+	}
+	if s.words == nil {
+		s.words = map[string]string{}
+	}
+	w := string(b)
+	s.words[w] = w
+	return w
 }
 
 var errTooManyRules = errors.New("too many rules")

@@ -61,6 +61,7 @@ type Server struct {
 	cfg      ServerConfig
 	grpc     *grpc.Server
 	refusals refusals
+	giving   sync.WaitGroup // who gives rules
 
 	mu       sync.Mutex
 	streams  map[guest]struct{}
@@ -113,6 +114,7 @@ func (s *Server) Stop(ctx context.Context) {
 	if !inTime() {
 		<-broken
 	}
+	s.giving.Wait()
 }
 
 // leave returns the streams that are to hear a farewell. Those that are opened
