@@ -15,7 +15,7 @@ import (
 func (s *Set) With(changes map[EntityName][]byte) (*Set, error) {
 	next, problems := s.apply(changes)
 	if len(problems) == 0 { // a tier that could not be read is missing for that reason
-		problems = slices.Concat(next.checkTiers(s, changes), next.checkSize())
+		problems = slices.Concat(next.checkTiers(s, changes), next.checkSize(s))
 	}
 	if len(problems) > 0 {
 		return nil, newError(problems)
@@ -124,11 +124,13 @@ func (s *Set) Clients(tier string) (n int) {
 	return n
 }
 
-func (s *Set) checkSize() (problems []Problem) {
-	if n := len(s.tiers); n > MaxTiers {
+// checkSize refuses what makes the Set too large. One that is too large already, as
+// the two sides of a partition may together be, can be changed and made smaller.
+func (s *Set) checkSize(before *Set) (problems []Problem) {
+	if n := len(s.tiers); n > max(MaxTiers, len(before.tiers)) {
 		problems = append(problems, Problem{File: "tiers", Line: 1, Column: 1, Text: fmt.Sprintf("would be %d; at most %d are allowed", n, MaxTiers)})
 	}
-	if n := len(s.clients); n > MaxClients {
+	if n := len(s.clients); n > max(MaxClients, len(before.clients)) {
 		problems = append(problems, Problem{File: "clients", Line: 1, Column: 1, Text: fmt.Sprintf("would be %d; at most %d are allowed", n, MaxClients)})
 	}
 	return problems

@@ -3,6 +3,7 @@ package rules
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -114,6 +115,28 @@ func TestWithLenient(t *testing.T) {
 	}
 	if again, warnings := next.WithLenient(map[EntityName][]byte{clientName("e"): []byte(`{"rules":[]}`)}); len(warnings) != 0 || len(again.Warnings()) != 1 {
 		t.Errorf("later warnings %q, all %q", warnings, again.Warnings())
+	}
+}
+
+// Two sides of a partition may together have too many tiers. Then those can be
+// changed and deleted, and none can be added.
+func TestTooManyTiersCanBeMadeFewer(t *testing.T) {
+	merged := map[EntityName][]byte{}
+	for i := range MaxTiers + 2 {
+		merged[tierName("t"+strconv.Itoa(i))] = []byte(`{"rules":[]}`)
+	}
+	s, warnings := new(Set).WithLenient(merged)
+	if len(s.tiers) != MaxTiers+2 {
+		t.Fatal(len(s.tiers), warnings)
+	}
+	if _, err := s.With(map[EntityName][]byte{tierName("t0"): []byte(`{"rules":[{"name":"x",` + countTen + `}]}`)}); err != nil {
+		t.Errorf("changing one: %v", err)
+	}
+	if _, err := s.With(map[EntityName][]byte{tierName("t0"): nil}); err != nil {
+		t.Errorf("deleting one: %v", err)
+	}
+	if _, err := s.With(map[EntityName][]byte{tierName("new"): []byte(`{"rules":[]}`)}); err == nil || !strings.Contains(err.Error(), "at most 1000 are allowed") {
+		t.Errorf("adding one: %v", err)
 	}
 }
 
