@@ -114,16 +114,19 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
+// errDamaged means that a file is not what was written.
+var errDamaged = errors.New("is damaged")
+
 // Load reads the file; one that was never written has no entries. In the place of
-// a damaged one it reads the one before, and warns. When both are of no use, the
-// error names the file.
+// a damaged one it reads the one before, and warns. When both are of no use, or a
+// file cannot be read now but perhaps later, the error names the file.
 func (f File) Load() (entries []Entry, warnings []string, err error) {
 	entries, err = read(f.Path())
-	if err == nil {
-		return entries, nil, nil
+	absent := errors.Is(err, fs.ErrNotExist)
+	if err == nil || !absent && !errors.Is(err, errDamaged) {
+		return entries, nil, err
 	}
 	before, errBefore := read(f.Path() + beforeSuffix)
-	absent := errors.Is(err, fs.ErrNotExist)
 	switch {
 	case absent && errors.Is(errBefore, fs.ErrNotExist):
 		return nil, nil, nil
@@ -133,7 +136,7 @@ func (f File) Load() (entries []Entry, warnings []string, err error) {
 		return before, nil, nil
 	}
 	// Out of the way: the next Save would put it in the place of the good one.
-	if moved := os.Rename(f.Path(), f.Path()+badSuffix); moved != nil {
+	if moved := f.disk.rename(f.Path(), f.Path()+badSuffix); moved != nil {
 		return nil, nil, moved
 	}
 	return before, []string{fmt.Sprintf("%v; using the one before it, what was written last is lost; the damaged one is kept as %s", err, f.Path()+badSuffix)}, nil
@@ -151,7 +154,7 @@ func read(path string) ([]Entry, error) {
 	}
 	entries, err := decode(data)
 	if err != nil {
-		return nil, fmt.Errorf("%s is damaged: %w", path, err)
+		return nil, fmt.Errorf("%s %w: %w", path, errDamaged, err)
 	}
 	return entries, nil
 }

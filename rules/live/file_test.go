@@ -104,6 +104,24 @@ func TestTwoDamagedFilesAreAnError(t *testing.T) {
 	}
 }
 
+// A file that cannot be read is not a damaged one: it may hold what was written last.
+func TestAFileThatCannotBeReadStaysWhereItIs(t *testing.T) {
+	dir := t.TempDir()
+	s, _ := keptIn(t, dir)
+	put(t, s, tier("free"), limits(1))
+	put(t, s, tier("free"), limits(2))
+	path := FileIn(dir).Path()
+	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil { // even root cannot read it
+		t.Fatal(err)
+	}
+	if _, err := NewStore("a").KeepIn(dir); err == nil || !strings.Contains(err.Error(), path) || strings.Contains(err.Error(), "damaged") {
+		t.Errorf("error %v", err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Errorf("it was moved: %v", err)
+	}
+}
+
 // Whenever the machine stops during a Save, Load finds what was before or what
 // was saved. The steps of Save are played up to each of them.
 func TestSaveMayStopAnywhere(t *testing.T) {
