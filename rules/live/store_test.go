@@ -188,8 +188,10 @@ func TestDelete(t *testing.T) {
 		t.Errorf("the tombstone is %+v", e)
 	}
 	for _, name := range []rules.EntityName{tier("free"), client("cust"), tier("never")} {
-		if _, _, err := s.Delete(name, Precondition{}); !errors.Is(err, ErrNotFound) {
-			t.Errorf("deleting %s: %v, want ErrNotFound", name, err)
+		for _, p := range []Precondition{{}, {IfMatch: "*"}, {IfMatch: e.ETag()}} {
+			if _, _, err := s.Delete(name, p); !errors.Is(err, ErrNotFound) {
+				t.Errorf("deleting %s, %+v: %v, want ErrNotFound", name, p, err)
+			}
 		}
 	}
 	if got := shown(s.Rules()); strings.Contains(got, "free") || strings.Contains(got, "cust") {
@@ -268,6 +270,19 @@ func TestApplyWritesWhatDiffers(t *testing.T) {
 	}
 	if changes, err := s.Apply(next); err != nil || changes != nil || s.Summary().Version != 1 {
 		t.Errorf("again: %v, %v, version %d", changes, err, s.Summary().Version)
+	}
+}
+
+// A rule file replaces what this version could not read, and the changes tell it.
+func TestApplyOntoWhatThisVersionCannotRead(t *testing.T) {
+	s := NewStore("a")
+	newer := Entry{tier("free"), Version{3, "b"}, []byte(`{"rules":[],"region":"eu"}`)}
+	if _, _, err := s.Merge([]Entry{newer}); err != nil {
+		t.Fatal(err)
+	}
+	changes, err := s.Apply(file(t, map[string]int{"free": 1, "new": 1}))
+	if err != nil || len(changes) != 2 || changes[0].From != string(newer.Body) || changes[1].From != "" {
+		t.Errorf("%v, %v", changes, err)
 	}
 }
 

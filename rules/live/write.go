@@ -46,13 +46,13 @@ func (s *Store) Delete(name rules.EntityName, p Precondition) (was, is Entry, er
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	was = s.entries[name].Entry
+	if was.Body == nil { // whatever p is; see RFC 9110, section 13.2.1
+		return Entry{}, Entry{}, ErrNotFound
+	}
 	if err := p.check(was); err != nil {
 		return Entry{}, Entry{}, err
 	}
-	switch {
-	case was.Body == nil:
-		return Entry{}, Entry{}, ErrNotFound
-	case name.Kind == rules.TierEntity && s.Rules().Clients(name.Name) > 0:
+	if name.Kind == rules.TierEntity && s.Rules().Clients(name.Name) > 0 {
 		return Entry{}, Entry{}, ErrInUse
 	}
 	written, err := s.write(map[rules.EntityName][]byte{name: nil})
@@ -63,7 +63,8 @@ func (s *Store) Delete(name rules.EntityName, p Precondition) (was, is Entry, er
 }
 
 // Apply writes each entity of set that differs from the store's, all in one. What
-// set lacks stays. The changes are those of the rules in force.
+// set lacks stays. The changes are those of the rules in force; one of an entity that
+// this version could not read is from its whole body.
 func (s *Store) Apply(set *rules.Set) ([]rules.Change, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,11 +72,20 @@ func (s *Store) Apply(set *rules.Set) ([]rules.Change, error) {
 	if len(changes) == 0 {
 		return nil, nil
 	}
-	before := s.Rules()
+	before, was := s.Rules(), make(map[rules.EntityName][]byte, len(changes))
+	for name := range changes {
+		was[name] = s.entries[name].Body
+	}
 	if _, err := s.write(changes); err != nil {
 		return nil, err
 	}
-	return rules.Diff(before, s.Rules()), nil
+	made := rules.Diff(before, s.Rules())
+	for i, c := range made {
+		if c.Rule == "" && c.Field == "" && c.From == "" {
+			made[i].From = string(was[c.Entity]) // what could not be read was there all the same
+		}
+	}
+	return made, nil
 }
 
 // Differs says whether set has an entity that is not the store's.
