@@ -15,6 +15,10 @@ const (
 	MaxCost       = 1<<53 - 1 // the largest integer that every JSON reader keeps exact
 )
 
+// MaxLimits bounds how many limits a request has to pass: those of one owner are
+// decided in one step, which holds up whoever else asks for their counters.
+const MaxLimits = 192
+
 // Request is one check as a caller states it.
 type Request struct {
 	Key        string            // who is limited; never empty

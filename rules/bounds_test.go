@@ -54,6 +54,38 @@ func TestManyDimensions(t *testing.T) {
 	checkRefused(t, err, "client/c:1:")
 }
 
+// TestManyTogether: a request may have to pass as many limits of a client, its tier and
+// the default tier as are allowed, and no more; those that cannot apply together are
+// not counted.
+func TestManyTogether(t *testing.T) {
+	body := func(of, n int, more string) []byte {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `,{"name":"r%d","shadow":%v,"by":["attribute a%d_%d"],`+countTen+`}`, i, i%MaxTies >= MaxTies/2, of, i/MaxTies)
+		}
+		return []byte(`{"rules":[` + b.String()[1:] + more + `]}`)
+	}
+	names := []EntityName{clientName("c"), tierName("free"), tierName(DefaultTier)}
+	all, attributes := map[EntityName][]byte{}, map[string]string{}
+	for of, name := range names {
+		all[name] = body(of, MaxEntityLimits, "")
+		for i := range MaxEntityLimits / MaxTies {
+			attributes[fmt.Sprintf("a%d_%d", of, i)] = "x"
+		}
+	}
+	s := changed(t, new(Set), all)
+	if found := matchAll(t, s, limit.Request{Key: "c", Tier: "free", Attributes: attributes}); len(found) != limit.MaxLimits {
+		t.Errorf("%d limits", len(found))
+	}
+	for of, name := range names {
+		_, err := s.With(map[EntityName][]byte{name: body(of, MaxEntityLimits+1, "")})
+		checkRefused(t, err, "rules[64]: is one rule too many that may apply to one request; at most 64 of a tier or client may")
+		checkRefused(t, err, name.String())
+		other := fmt.Sprintf(`,{"name":"other","by":["attribute a%d_0"],"priority":1,`+countTen+`}`, of)
+		changed(t, s, map[EntityName][]byte{name: body(of, MaxEntityLimits, other)})
+	}
+}
+
 // TestManyTies: as many rules as are allowed apply together, and one more is
 // refused; unless it differs in pattern, dimension or priority.
 func TestManyTies(t *testing.T) {

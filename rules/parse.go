@@ -3,6 +3,8 @@ package rules
 import (
 	"fmt"
 	"strings"
+
+	"github.com/ringlimit/ringlimit/limit"
 )
 
 // MaxFileBytes bounds a rule file.
@@ -174,6 +176,7 @@ func (r *reader) readRules(ed *entityDraft, items []*value, path func(int) strin
 	if len(r.problems) == before {
 		ed.checkDimensions()
 		ed.checkTies()
+		ed.checkTogether()
 	}
 }
 
@@ -228,5 +231,37 @@ func (ed *entityDraft) checkTies() {
 		if count[t]++; count[t] == MaxTies+1 {
 			d.report(d.start, d.path, "is one rule too many of its route_pattern, by and priority; at most %d apply together", MaxTies)
 		}
+	}
+}
+
+// MaxEntityLimits bounds how many rules of a tier or client may apply to one
+// request. A request is looked up in three of them: a client, a tier and the default
+// tier. Each is bounded by itself, for they are written and spread one by one: two
+// that are in order must not be too much together.
+const MaxEntityLimits = limit.MaxLimits / 3
+
+// checkTogether counts the most that could apply at once. In each dimension that is
+// the most that are tied, and as many as are tied in shadow.
+func (ed *entityDraft) checkTogether() {
+	type dim struct {
+		by     dimensionSet
+		shadow bool
+	}
+	type tie struct {
+		dim
+		pattern  string
+		priority int32
+	}
+	tied, most, together := map[tie]int{}, map[dim]int{}, 0
+	for _, d := range ed.rules {
+		t := tie{dim{newDimensionSet(d.by), d.shadow}, d.pattern, d.priority}
+		if tied[t]++; tied[t] <= most[t.dim] {
+			continue
+		}
+		if most[t.dim]++; together == MaxEntityLimits {
+			d.report(d.start, d.path, "is one rule too many that may apply to one request; at most %d of a tier or client may, over all dimensions (by), with those in shadow", MaxEntityLimits)
+			return
+		}
+		together++
 	}
 }

@@ -141,7 +141,7 @@ func (b *batcher) addGroup(records []record, waiters []*waiter) (leads bool, err
 	switch {
 	case b.link == down:
 		return false, forward.ErrAbsent
-	case len(records) > 1 && (!b.groups || len(records) > maxRecords || bytes > frameBytes):
+	case len(records) > 1 && (!b.groups || len(records) > limit.MaxLimits || bytes > frameBytes):
 		return false, forward.ErrNoGroup
 	case b.pending+len(records) > maxPending, b.queued+bytes > maxQueued:
 		return false, forward.ErrOverloaded

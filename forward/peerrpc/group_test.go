@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -58,6 +59,9 @@ func TestJudgeGroups(t *testing.T) {
 		"unknown, middle":   {[]record{large, with(unknown), with(take(five, "k", 1))}, errUnknownRule, "", 100},
 		"no cost":           {[]record{large, with(take(five, "k", 0)), with(take(five, "k", 1))}, forward.ErrRejected, "", 100},
 		"a peek, last":      {[]record{large, with(peek)}, forward.ErrRejected, "", 100},
+		"two rules of one":  {[]record{large, with(take(five, "k", 1)), with(take(five, "large", 1))}, forward.ErrRejected, "", 100},
+		"one counter twice": {[]record{large, with(take(five, "k", 1)), with(large)}, nil, "yyy", 98},
+		"too many":          {append([]record{large}, slices.Repeat([]record{with(take(hundred, "k", 1))}, limit.MaxLimits)...), forward.ErrRejected, "", 100},
 		"a peek, first":     {[]record{peek, with(large)}, forward.ErrRejected, "", 100},
 	} {
 		for p := range testPartitions {
@@ -115,17 +119,18 @@ func TestGroupsOverAStream(t *testing.T) {
 			}
 		}
 		var many []*owner.Call
-		for i := range maxRecords {
+		for i := range limit.MaxLimits + 1 {
 			many = append(many, callOf(tokens(t, 5), fmt.Sprint(i), 1))
 		}
 		calls, results = joinedCalls(many...)
-		p.peer.Send(calls[:200], results[:200], within(time.Second)).Await(context.Background())
-		if !results[199].Taken {
-			t.Errorf("a large group: %+v", results[199])
+		n := limit.MaxLimits
+		p.peer.Send(calls[:n], results[:n], within(time.Second)).Await(context.Background())
+		if !results[n-1].Taken {
+			t.Errorf("a large group: %+v", results[n-1])
 		}
 		p.peer.Send(calls, results, within(time.Second)).Await(context.Background())
 		if results[0].Err != forward.ErrNoGroup {
-			t.Errorf("more than fits a frame: %+v", results[0])
+			t.Errorf("a larger one: %+v", results[0])
 		}
 		calls[1].Cost = 0
 		p.peer.Send(calls[:2], results[:2], within(time.Second)).Await(context.Background())

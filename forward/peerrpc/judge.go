@@ -90,13 +90,26 @@ func (j *judge) read(ask *peerpb.Frame) error {
 func (j *judge) unite() {
 	places := j.places[j.group.places:]
 	err := cmp.Or(places[len(places)-2].err, places[len(places)-1].err)
-	if err == nil && j.calls[j.group.calls].Mode == limit.Take && j.calls[len(j.calls)-1].Mode == limit.Take {
+	if err == nil && len(places) <= limit.MaxLimits && j.fits() {
 		return
 	}
 	for i := range places {
 		places[i].err = cmp.Or(err, forward.ErrRejected)
 	}
 	j.calls = j.calls[:j.group.calls]
+}
+
+// fits says whether the last call may be of its group. All have to be Takes, and
+// those of one counter of one rule: by which of two would it be kept?
+func (j *judge) fits() bool {
+	group := j.calls[j.group.calls:]
+	last := &group[len(group)-1]
+	for i := range group {
+		if c := &group[i]; c.Mode != limit.Take || c.ID == last.ID && c.Rule.ID() != last.Rule.ID() {
+			return false
+		}
+	}
+	return true
 }
 
 // place makes a call of a record, or says why not.

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -202,6 +204,22 @@ func TestHugeCostIsInvalid(t *testing.T) {
 	}
 }
 
+// wary is a decider that is never asked for an odd group.
+type wary struct{ Decider }
+
+func (w wary) DecideFrame(now, deadline int64, calls []owner.Call, results []owner.Result, late owner.Late, frame uint64) {
+	for i := 0; i < len(calls); {
+		end := owner.GroupEnd(calls, i)
+		for k := i + 1; k < end; k++ {
+			if a, b := &calls[i], &calls[k]; end-i > limit.MaxLimits || a.ID == b.ID && a.Rule.ID() != b.Rule.ID() || b.Mode != limit.Take {
+				panic(fmt.Sprintf("a group of %d, with %+v and %+v", end-i, a, b))
+			}
+		}
+		i = end
+	}
+	w.Decider.DecideFrame(now, deadline, calls, results, late, frame)
+}
+
 func FuzzJudge(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(appendRecord(nil, &record{rule: 1, cost: 1, name: []byte("k")}))
@@ -212,7 +230,17 @@ func FuzzJudge(f *testing.F) {
 	good := appendRecord(nil, &record{rule: rule.ID(), cost: 2, name: []byte("k"), body: rule.Encode()})
 	f.Add(append(good, good...))
 	f.Add(appendRecord(nil, &record{mode: 3, rule: 9, cost: 1, name: []byte("k"), body: []byte(`{"limit":1e9}`)}))
+	other, err := limit.NewRule(limit.Spec{Algorithm: limit.FixedWindow, Limit: 5, Window: time.Minute})
+	if err != nil {
+		f.Fatal(err)
+	}
+	twice := record{rule: other.ID(), cost: 2, name: []byte("k"), body: other.Encode(), joined: true} // one counter, two rules
+	f.Add(appendRecord(slices.Clone(good), &twice))
+	f.Add(appendRecord(appendRecord(slices.Clone(good), &record{rule: rule.ID(), cost: 2, name: []byte("k"), joined: true}), &twice))
+	twice.body = nil
+	f.Add(append(good, bytes.Repeat(appendRecord(nil, &twice), limit.MaxLimits)...))
 	cfg := serverConfig("owner", holding(testPartitions))
+	cfg.Decider = wary{cfg.Decider}
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		j := newJudge(&cfg)
 		reply, _, err := j.frame(asking(frame), nil)
