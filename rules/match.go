@@ -252,8 +252,11 @@ func (q *search) lead(track int, r *rule) {
 }
 
 // keepLeaders leaves of those found from start on the ones that nobody has
-// beaten, in the file's order.
+// beaten, in the file's order. One alone is such a one.
 func (q *search) keepLeaders(start int) []found {
+	if len(q.m.found) <= start+1 {
+		return q.m.found
+	}
 	kept := q.m.found[:start]
 	for _, f := range q.m.found[start:] {
 		r := f.rule

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -15,7 +16,9 @@ import (
 // BenchmarkMatchScale is the promise of a large cluster: 1,000 rules in 100
 // tiers and 10,000 clients with a rule of their own. It reports the ratio to
 // the same requests where there are 10 rules in one tier and 10 clients, and to
-// the floor: finding the same keys in a plain map. Clients come as clients do, a
+// the floor: finding the same keys in a plain map, of which the processor has
+// several under way at a time ("find"), or one by one, as it has to when more
+// work than it can look ahead lies between them ("alone"). Clients come as clients do, a
 // few of them often ("zipf"), or all in turn, when hardly any is in the
 // processor's caches; with one of 100 overrides ("shared"), each with a limit of
 // its own ("own"), or with names of its own as well, in all tiers too ("unlike").
@@ -50,18 +53,40 @@ func benchScale(b *testing.B, small, large *Set, route string, keys []string) {
 	}
 	checkScale(b, small, route, few)
 	checkScale(b, large, route, keys)
-	var base, took, floor stopwatch
+	var base, took, floor, alone stopwatch
 	b.ReportAllocs()
 	for range b.N/len(keys) + 1 {
 		base.time(few, matching(small, route))
 		took.time(keys, matching(large, route))
 		floor.time(keys, finding(plain))
+		alone.time(keys, findingAlone(plain))
 	}
 	b.ReportMetric(took.sum()/float64(len(keys)), "ns/match")
 	b.ReportMetric(took.sum()/base.sum(), "10rules/ratio")
 	b.ReportMetric(floor.sum()/float64(len(keys)), "map-ns/find")
-	b.ReportMetric(took.sum()/floor.sum(), "map/ratio")
+	b.ReportMetric(alone.sum()/float64(len(keys)), "map-ns/alone")
+	b.ReportMetric(took.sum()/alone.sum(), "map/ratio")
 	b.ReportMetric(0, "ns/op") // of all together: says nothing
+}
+
+// BenchmarkMatchOne is the least that a Match can be: one rule without a pattern,
+// by client. It reports the ratio to finding the key in a map of 10,000.
+func BenchmarkMatchOne(b *testing.B) {
+	s := parse(b, "tiers: {default: [{name: all, algorithm: token_bucket, limit: 10, window: 60s}]}")
+	plain := map[string]*[8]int{}
+	for _, key := range scaleKeys["turn"]() {
+		plain[key] = new([8]int)
+	}
+	keys := scaleKeys["one"]()
+	var took, floor stopwatch
+	b.ReportAllocs()
+	for range b.N/len(keys) + 1 {
+		took.time(keys, matching(s, "POST /v1/charges"))
+		floor.time(keys, finding(plain))
+	}
+	b.ReportMetric(took.sum()/float64(len(keys)), "ns/match")
+	b.ReportMetric(took.sum()/floor.sum(), "map/ratio")
+	b.ReportMetric(0, "ns/op") // of both together: says nothing
 }
 
 // scaleKeys draw 10,000 keys.
@@ -150,6 +175,16 @@ func finding(clients map[string]*[8]int) func(keys []string) {
 	}
 }
 
+// findingAlone is finding where each key is known only when the last was found.
+func findingAlone(clients map[string]*[8]int) func(keys []string) {
+	return func(keys []string) {
+		skip := 0
+		for i := range keys {
+			skip = clients[keys[i+skip]][7] // 0
+		}
+	}
+}
+
 // variety is what tells the entities of a scaleSet apart.
 type variety int
 
@@ -193,4 +228,29 @@ func (v variety) suffix(n int) string {
 		return ""
 	}
 	return fmt.Sprintf("_%d", n)
+}
+
+// BenchmarkWith changes one of 10,000 clients, each of which has a limit of its
+// own. It reports the ratio to a copy of a plain map of them.
+func BenchmarkWith(b *testing.B) {
+	s := scaleSet(b, 100, 10_000, ownLimits)
+	plain := map[string]*[8]int{}
+	for id := range s.clients {
+		plain[id] = nil
+	}
+	var took, floor time.Duration
+	b.ReportAllocs()
+	for i := range b.N {
+		body := fmt.Appendf(nil, `{"rules":[{"name":"own","algorithm":"token_bucket","limit":%d,"window":"60s"}]}`, i)
+		start := time.Now()
+		next, err := s.With(map[EntityName][]byte{{ClientEntity, "cust_42"}: body})
+		took += time.Since(start)
+		if err != nil {
+			b.Fatal(err)
+		}
+		s, start = next, time.Now()
+		plain = maps.Clone(plain)
+		floor += time.Since(start)
+	}
+	b.ReportMetric(float64(took)/float64(floor), "clone/ratio")
 }

@@ -4,7 +4,7 @@ package rules
 // clients with a few kinds of rules then fit into the processor's caches. Some
 // are those of entities that are not there any more.
 type shared struct {
-	bodies map[string]entity // of clients
+	bodies map[string]*entity // of clients
 	plans  map[string]*plan
 }
 
@@ -14,7 +14,7 @@ func (sh *shared) copied(s *Set) shared {
 	if most := 2 * (len(s.clients) + len(s.tiers)); len(sh.bodies) <= most && len(sh.plans) <= most {
 		return shared{cloneMap(sh.bodies), cloneMap(sh.plans)}
 	}
-	c := shared{map[string]entity{}, map[string]*plan{}}
+	c := shared{map[string]*entity{}, map[string]*plan{}}
 	for _, e := range s.entities() {
 		c.keep(e)
 	}
@@ -24,8 +24,8 @@ func (sh *shared) copied(s *Set) shared {
 // entity is the one entity of all clients with e's body, or e itself with the
 // plan that others have.
 func (sh *shared) entity(e entity) entity {
-	if same := sh.bodies[string(e.body)]; same.exists() && e.sharable() {
-		return same
+	if same := sh.bodies[string(e.body)]; same != nil && e.sharable() {
+		return *same
 	}
 	if same := sh.plans[string(e.key())]; same != nil {
 		e.plan = same
@@ -37,7 +37,7 @@ func (sh *shared) entity(e entity) entity {
 func (sh *shared) keep(e entity) {
 	sh.plans[string(e.key())] = e.plan
 	if e.sharable() {
-		sh.bodies[string(e.body)] = e
+		sh.bodies[string(e.body)] = &e
 	}
 }
 
