@@ -14,7 +14,7 @@ type RuleID uint64
 // the verdict. It is immutable once made and safe for concurrent use.
 type Rule struct {
 	Spec
-	Name, Tier string
+	Name, Tier string // of no tier: it is a client's own
 	OnFailure  OnFailure
 	Jitter     bool // spread the Retry-After header
 	Shadow     bool // count and report, but refuse nothing

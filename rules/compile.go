@@ -162,10 +162,11 @@ func (d *draft) limit(of EntityName) limit.Rule {
 }
 
 // ruleTier is the Tier of an entity's limit.Rules. It labels metrics, where a
-// client's id must not stand.
+// client's id must not stand: what a client has of its own is of no tier. No tier
+// has an empty name.
 func ruleTier(of EntityName) string {
 	if of.Kind == ClientEntity {
-		return string(ClientEntity)
+		return ""
 	}
 	return of.Name
 }

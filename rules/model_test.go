@@ -255,7 +255,7 @@ func TestSpecificity(t *testing.T) {
 func matchedNames(t failer, winners []Winner) (names []string) {
 	for _, w := range winners {
 		of := "tier/" + w.Rule.Tier
-		if w.Rule.Tier == "client" {
+		if w.Rule.Tier == "" {
 			of = "client/a"
 		}
 		if w.Missing == "" {

@@ -340,7 +340,7 @@ func TestExampleFile(t *testing.T) {
 	if got := ruleName(match(t, s, limit.Request{Tier: "free", Route: "POST /v1/charges"})); got != "free/charges" {
 		t.Errorf("POST /v1/charges is limited by %q", got)
 	}
-	for id, want := range map[string]string{"big-shop": "client/more-charges", "status-page": ""} {
+	for id, want := range map[string]string{"big-shop": "/more-charges", "status-page": ""} {
 		if got := ruleName(match(t, s, limit.Request{Key: id, Route: "POST /v1/charges"})); got != want {
 			t.Errorf("%s is limited by %q, not %q", id, got, want)
 		}
