@@ -2,6 +2,7 @@ package ringlimit
 
 import (
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -9,12 +10,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ringlimit/ringlimit/limit"
-	"github.com/ringlimit/ringlimit/rules"
 )
 
 // metrics are the node's own; no label carries a key. What a check touches is
-// resolved beforehand, one counter for each rule, verdict and source, since
-// looking a label up costs more than deciding.
+// looked up once for each rule, verdict and source, since looking a label up costs
+// more than deciding. It is there from its first check on: of ten thousand rules a
+// node may never meet most.
 type metrics struct {
 	checks   atomic.Pointer[sync.Map] // of the rules in force: *limit.Rule to *ruleChecks
 	vec      *prometheus.CounterVec
@@ -37,14 +38,15 @@ const (
 	verdicts
 )
 
-// ruleChecks counts one rule's verdicts by outcome and source.
-type ruleChecks [verdicts][limit.SourceFallback + 1]prometheus.Counter
+// ruleChecks counts one rule's verdicts by outcome and source: nil until there is
+// one.
+type ruleChecks [verdicts][limit.SourceFallback + 1]atomic.Pointer[prometheus.Counter]
 
 func newMetrics(n *Node) *metrics {
 	m := &metrics{
 		vec: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ringlimit_checks_total",
-			Help: "Checks by rule (tier/name), verdict (allowed, denied; shadow_denied by a rule in shadow, which refuses nothing) and who decided: owner (this node), forwarded (the owner, one hop away), deny_cache, fallback; empty when the request lacked what the rule counts by.",
+			Help: "Checks by rule (tier/name; /name for those of clients of their own; a slash or % in a tier's name is %2F or %25), verdict (allowed, denied; shadow_denied by a rule in shadow, which refuses nothing) and who decided: owner (this node), forwarded (the owner, one hop away), deny_cache, fallback; empty when the request lacked what the rule counts by.",
 		}, []string{"rule", "verdict", "source"}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "ringlimit_check_duration_seconds",
@@ -78,36 +80,28 @@ func newMetrics(n *Node) *metrics {
 		}),
 		gauges: n.gauges(),
 	}
-	m.checks.Store(new(sync.Map))
+	m.rulesChanged()
 	return m
 }
 
-// prepare resolves the counters of the rules in force. Those of a rule that is
-// none of them any more stay visible: what was counted was counted.
-func (m *metrics) prepare(set *rules.Set) {
-	old, next := m.checks.Load(), new(sync.Map)
-	for r := range set.Rules() {
-		c, ok := old.Load(r)
-		if !ok {
-			c = m.resolve(r)
-		}
-		next.Store(r, c)
+// rulesChanged lets go of the rules that were in force. What was counted by them
+// stays visible: it was counted.
+func (m *metrics) rulesChanged() { m.checks.Store(new(sync.Map)) }
+
+// counter is what counts such verdicts of r.
+func (m *metrics) counter(r *limit.Rule, outcome int, source limit.Source) *prometheus.Counter {
+	verdict := [verdicts]string{denied: "denied", allowed: "allowed"}[outcome]
+	if r.Shadow && outcome == denied { // who sums up what was denied must not count it
+		verdict = "shadow_denied"
 	}
-	m.checks.Store(next)
+	c := m.vec.WithLabelValues(ruleLabel(r), verdict, source.String())
+	return &c
 }
 
-func (m *metrics) resolve(r *limit.Rule) *ruleChecks {
-	var c ruleChecks
-	names := [verdicts]string{denied: "denied", allowed: "allowed"}
-	if r.Shadow { // who sums up what was denied must not count it
-		names[denied] = "shadow_denied"
-	}
-	for outcome, verdict := range names {
-		for source := limit.NoSource; source <= limit.SourceFallback; source++ {
-			c[outcome][source] = m.vec.WithLabelValues(r.Tier+"/"+r.Name, verdict, source.String())
-		}
-	}
-	return &c
+// ruleLabel is tier/name. What clients have of their own is of no tier, whichever
+// client it is: it stays apart from the rules of all tiers, whatever they are called.
+func ruleLabel(r *limit.Rule) string {
+	return strings.NewReplacer("%", "%25", "/", "%2F").Replace(r.Tier) + "/" + r.Name
 }
 
 // gauges read the node's state when they are scraped.
@@ -186,11 +180,17 @@ func (m *metrics) decidedBy(v *Verdict) {
 		outcome = allowed
 	}
 	checks := m.checks.Load()
-	c, ok := checks.Load(v.Rule)
-	if !ok { // the rules have just changed
-		c, _ = checks.LoadOrStore(v.Rule, m.resolve(v.Rule))
+	known, ok := checks.Load(v.Rule)
+	if !ok {
+		known, _ = checks.LoadOrStore(v.Rule, new(ruleChecks))
 	}
-	c.(*ruleChecks)[outcome][v.Source].Inc()
+	at := &known.(*ruleChecks)[outcome][v.Source]
+	c := at.Load()
+	if c == nil {
+		c = m.counter(v.Rule, outcome, v.Source) // the same one, whoever is first
+		at.Store(c)
+	}
+	(*c).Inc()
 }
 
 // ForwardFailed counts a check without its owner's verdict; see forward.Observer.

@@ -2,6 +2,8 @@ package ringlimit
 
 import (
 	"fmt"
+	"maps"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,6 +77,71 @@ func TestChecksThatWaitAreTimed(t *testing.T) {
 		}
 		stop(t, a, b)
 	})
+}
+
+// A series comes to be with the first verdict that it counts; rules that clients
+// have of their own, ten thousand perhaps, are told apart by their names alone, and
+// from those of any tier.
+func TestSeriesOfChecksComeWithThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var text strings.Builder
+		for _, tier := range []string{"client", "client/own", "client%2Fown", "/"} {
+			fmt.Fprintf(&text, "  %q: [{name: own, algorithm: token_bucket, limit: 1, window: 1h}, {name: own/own, by: [route], algorithm: token_bucket, limit: 1000, window: 1h}]\n", tier)
+		}
+		text.WriteString("clients:\n")
+		for i := range 100 {
+			fmt.Fprintf(&text, "  cust_%d: {rules: [{name: own, algorithm: token_bucket, limit: %d, window: 1h}]}\n", i, 10+i)
+		}
+		cfg, registry := newMemory().config(t, 0, parseRules(t, "tiers:\n"+text.String())), prometheus.NewPedanticRegistry()
+		cfg.Registerer = registry
+		n := start(t, cfg)
+		time.Sleep(time.Second)
+		if got := checksTotal(t, registry); len(got) != 0 {
+			t.Errorf("before the first check: %v", got)
+		}
+		want := map[string]float64{}
+		for i := range 100 {
+			check(t, n, Request{Key: fmt.Sprintf("cust_%d", i)})
+		}
+		want["/own allowed owner"] = 100
+		for tier, label := range map[string]string{"client": "client", "client/own": "client%2Fown", "client%2Fown": "client%252Fown", "/": "%2F"} {
+			for range 3 {
+				check(t, n, Request{Key: "x" + tier, Tier: tier, Route: "GET /"})
+			}
+			want[label+"/own allowed owner"], want[label+"/own denied owner"], want[label+"/own/own allowed owner"] = 1, 2, 3
+		}
+		if got := checksTotal(t, registry); !maps.Equal(got, want) {
+			t.Errorf("counted %v, want %v", got, want)
+		}
+		putLimits(t, n, "client", window(5)) // what was counted was counted
+		time.Sleep(time.Second)
+		check(t, n, Request{Key: "y", Tier: "client"})
+		check(t, n, Request{Key: "cust_1"})
+		want["client/all allowed owner"], want["/own allowed owner"] = 1, 101
+		if got := checksTotal(t, registry); !maps.Equal(got, want) {
+			t.Errorf("after a change of rules: %v, want %v", got, want)
+		}
+		stop(t, n)
+	})
+}
+
+// checksTotal is ringlimit_checks_total by "rule verdict source".
+func checksTotal(t *testing.T, g prometheus.Gatherer) map[string]float64 {
+	t.Helper()
+	families, err := g.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == "ringlimit_checks_total" {
+				l := m.GetLabel() // by name: rule, source, verdict
+				all[l[0].GetValue()+" "+l[2].GetValue()+" "+l[1].GetValue()] = m.GetCounter().GetValue()
+			}
+		}
+	}
+	return all
 }
 
 // timings is how many checks there are in the histogram.
