@@ -3,6 +3,11 @@ package ringlimit
 import (
 	"context"
 	"errors"
+	"sync/atomic"
+
+	"github.com/ringlimit/ringlimit/forward"
+	"github.com/ringlimit/ringlimit/limit"
+	"github.com/ringlimit/ringlimit/owner"
 )
 
 // ErrLeft is the answer of a node that has left its cluster.
@@ -46,7 +51,7 @@ func (n *Node) Leave(ctx context.Context) error {
 func (n *Node) close(ctx context.Context) {
 	n.gone.Store(true)
 	if n.router != nil {
-		n.router.Close() // the refunds of the last checks
+		n.router.end(ctx)
 	}
 	if n.stop != nil {
 		n.server.Stop(ctx)
@@ -65,4 +70,56 @@ func (n *Node) close(ctx context.Context) {
 		n.left = errors.Join(n.left, n.pool.Close())
 	}
 	n.metrics.unregister()
+}
+
+// router is that of a node which may leave at any moment: what it sends in the
+// background for a request, it sends before the node is gone.
+type router struct {
+	*forward.Router
+	running atomic.Int64 // requests with several limits: others send nothing later
+	ending  atomic.Bool
+	idle    chan struct{} // receives when the last of them has ended
+}
+
+func newRouter(r *forward.Router) *router { return &router{Router: r, idle: make(chan struct{}, 1)} }
+
+// DecideAll is forward's, until the end.
+func (r *router) DecideAll(ctx context.Context, calls []owner.Call, verdicts []limit.Verdict) error {
+	r.running.Add(1)
+	defer r.done()
+	if r.ending.Load() {
+		return ErrLeft
+	}
+	return r.Router.DecideAll(ctx, calls, verdicts)
+}
+
+func (r *router) done() {
+	if r.running.Add(-1) == 0 && r.ending.Load() {
+		select {
+		case r.idle <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// end waits for the requests that are under way, and for what is given back after
+// them, until ctx ends. What is left then ends within the deadline of checks.
+func (r *router) end(ctx context.Context) {
+	r.ending.Store(true)
+	for r.running.Load() > 0 {
+		select {
+		case <-r.idle:
+		case <-ctx.Done():
+			return
+		}
+	}
+	through := make(chan struct{})
+	go func() {
+		r.Close()
+		close(through)
+	}()
+	select {
+	case <-through:
+	case <-ctx.Done():
+	}
 }

@@ -2,7 +2,10 @@ package ringlimit
 
 import (
 	"context"
+	"errors"
+	"sync"
 
+	"github.com/ringlimit/ringlimit/limit"
 	"github.com/ringlimit/ringlimit/membership"
 	"github.com/ringlimit/ringlimit/rules"
 	"github.com/ringlimit/ringlimit/rules/live"
@@ -21,8 +24,17 @@ var (
 	ErrFull         = live.ErrFull         // too many tiers and clients
 )
 
+// ErrNoRules is the answer to a change of rules at a node that could not get those
+// of its cluster: the change would be taken for an earlier one than theirs.
+var ErrNoRules = errors.New("ringlimit: the cluster's rules have not come yet; change them at another node")
+
 // Rules is what this node enforces. It is immutable; a change makes another.
-func (n *Node) Rules() *rules.Set { return n.store.Rules() }
+func (n *Node) Rules() *rules.Set {
+	if s := n.stopgap.Load(); s != nil {
+		return s
+	}
+	return n.store.Rules()
+}
 
 // RulesSummary tells which rules this node has: nodes with equal digests have the
 // same.
@@ -71,10 +83,20 @@ func (n *Node) DeleteClient(id string, p Precondition) (Written, error) {
 // all of them or none; see PutLimits. What set lacks stays. It returns what has
 // changed.
 func (n *Node) ApplyRules(set *rules.Set) ([]rules.Change, error) {
-	if n.gone.Load() {
-		return nil, ErrLeft
+	if err := n.writable(); err != nil {
+		return nil, err
 	}
 	return n.store.Apply(set)
+}
+
+func (n *Node) writable() error {
+	switch {
+	case n.gone.Load():
+		return ErrLeft
+	case n.stopgap.Load() != nil:
+		return ErrNoRules
+	}
+	return nil
 }
 
 func tierOf(name string) rules.EntityName {
@@ -94,8 +116,8 @@ func (n *Node) entity(name rules.EntityName) (body []byte, etag string, ok bool)
 }
 
 func (n *Node) put(name rules.EntityName, body []byte, p Precondition) (Written, error) {
-	if n.gone.Load() {
-		return Written{}, ErrLeft
+	if err := n.writable(); err != nil {
+		return Written{}, err
 	}
 	was, is, err := n.store.Put(name, body, p)
 	if err != nil {
@@ -105,8 +127,8 @@ func (n *Node) put(name rules.EntityName, body []byte, p Precondition) (Written,
 }
 
 func (n *Node) delete(name rules.EntityName, p Precondition) (Written, error) {
-	if n.gone.Load() {
-		return Written{}, ErrLeft
+	if err := n.writable(); err != nil {
+		return Written{}, err
 	}
 	was, _, err := n.store.Delete(name, p)
 	return Written{Was: was.Body}, err
@@ -131,6 +153,40 @@ func (n *Node) warnOfRules(warnings []string) {
 	}
 }
 
+// beginRules puts the cluster's rules in force, or the configured ones where there
+// are none. Who cannot get what others have never makes its own those of the
+// cluster: an old file must not win over what was written since. Without any rules
+// it enforces the file by itself.
+func (n *Node) beginRules(ctx context.Context) {
+	caught := n.puller.catchUp(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	if caught || !n.store.Empty() { // to seed a store that has rules changes nothing
+		n.seed()
+		return
+	}
+	n.cfg.Logger.Error("no member gives its rules: this node enforces the configured ones alone, refuses to change rules, and tries on")
+	n.stopgap.Store(n.cfg.Rules)
+	close(n.behind)
+}
+
+// endStopgap waits, if need be, for the cluster's rules to come after all, or for
+// there to be nobody who has any.
+func (n *Node) endStopgap(ctx context.Context) {
+	select {
+	case <-n.behind:
+	case <-ctx.Done():
+		return
+	}
+	if n.puller.await(ctx, progress.even) {
+		n.seed()
+		n.stopgap.Store(nil)
+		n.metrics.rulesChanged()
+		n.cfg.Logger.Info("the cluster's rules are in force")
+	}
+}
+
 // seed makes the configured rules those of a cluster that has none.
 func (n *Node) seed() {
 	seeded, err := n.store.Seed(n.cfg.Rules)
@@ -140,37 +196,57 @@ func (n *Node) seed() {
 	if !seeded && n.store.Differs(n.cfg.Rules) {
 		n.cfg.Logger.Warn("the configured rules differ from those that the cluster has, and were not applied; to apply a rule file send this node a SIGHUP, or use ringlimit rules put")
 	}
-	n.prepareRules()
 }
 
-// followRules tells the others of changed rules, first of all, for they wait. It
-// runs until ctx ends; nobody else tells them, so that the latest is told last.
+// followRules tells the others of changed rules. It runs until ctx ends; nobody
+// else tells them, so that the latest is told last. What is done beforehand for new
+// rules must not hold that up.
 func (n *Node) followRules(ctx context.Context) {
+	changed := make(chan struct{}, 1)
+	var preparing sync.WaitGroup
+	defer preparing.Wait()
+	preparing.Go(func() { n.prepareRules(ctx, changed) })
 	for {
 		select {
 		case <-n.store.Changed():
+			n.metrics.rulesChanged()
+			select {
+			case changed <- struct{}{}:
+			default: // it is to begin anyway
+			}
 			if err := n.gossip.AnnounceRules(n.RulesSummary()); err != nil {
 				n.cfg.Logger.Debug("the others were not told of changed rules", "error", err)
 			}
-			n.prepareRules()
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// prepareRules does beforehand what checks would have to do under new rules.
-func (n *Node) prepareRules() {
-	set, learnt := n.Rules(), 0
-	n.metrics.prepare(set)
-	for r := range set.Rules() {
-		if learnt++; learnt > learnAhead {
+// prepareRules has the table learn rules before another node asks by them, which
+// spares it to send them.
+func (n *Node) prepareRules(ctx context.Context, changed <-chan struct{}) {
+	for {
+		select {
+		case <-changed:
+			n.table.Learn(firstRules(n.Rules(), learnAhead)...)
+		case <-ctx.Done():
 			return
 		}
-		n.table.Learn(r)
 	}
 }
 
-// learnAhead is how many rules are learnt before another node asks by them, which
-// spares it to send them. Each that is new costs a copy of the list of all.
-const learnAhead = 1000
+// learnAhead is how many rules are learnt ahead. A table forgets rules that no
+// counter uses when it has many more.
+const learnAhead = 10_000
+
+func firstRules(set *rules.Set, most int) []*limit.Rule {
+	var first []*limit.Rule
+	for r := range set.Rules() {
+		if len(first) == most {
+			break
+		}
+		first = append(first, r)
+	}
+	return first
+}

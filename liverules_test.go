@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"github.com/ringlimit/ringlimit/limit"
+	"github.com/ringlimit/ringlimit/membership"
+	"github.com/ringlimit/ringlimit/membership/gossip"
+	"github.com/ringlimit/ringlimit/ring"
 	"github.com/ringlimit/ringlimit/rules"
 	"github.com/ringlimit/ringlimit/rules/live"
 )
@@ -281,6 +284,68 @@ func TestAJoinerHasTheRulesBeforeItIsReady(t *testing.T) {
 		}
 		stop(t, nodes...)
 	})
+}
+
+// A member says that it has rules, and cannot be asked for them. A node that joins
+// must not make those of its file the cluster's: it enforces them alone, after a
+// while, until there is nobody any more whose rules it lacks.
+func TestAJoinerDoesNotSeedWhatOthersMayHave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		mute := announcing(t, m, 0, membership.RulesSummary{Version: 3, Digest: 99})
+		var log logged
+		cfg := m.config(t, 1, parseRules(t, eachAlgorithm))
+		cfg.Logger = log.logger()
+		began := time.Now()
+		n := start(t, cfg)
+		if took := time.Since(began); took < catchUpTime || took > catchUpTime+cfg.JoinTimeout+11*time.Second {
+			t.Errorf("started after %v; the rules are to be waited for %v", took, catchUpTime)
+		}
+		if s := n.RulesSummary(); s != (membership.RulesSummary{}) || n.Ready() != nil || log.count("no member gives its rules") != 1 {
+			t.Errorf("seeded %+v; ready: %v", s, n.Ready())
+		}
+		if v := check(t, n, Request{Key: "k"}); v.Limit != 100 {
+			t.Errorf("without the cluster's rules those of the file are enforced; got %+v", v)
+		}
+		if _, err := n.PutLimits("default", window(1), Precondition{}); !errors.Is(err, ErrNoRules) {
+			t.Errorf("a change: %v", err)
+		}
+		if _, err := n.ApplyRules(parseRules(t, eachAlgorithm)); !errors.Is(err, ErrNoRules) {
+			t.Errorf("a changed file: %v", err)
+		}
+		if err := errors.Join(mute.Leave(t.Context()), mute.Close()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		if s := n.RulesSummary(); s.Digest == 0 {
+			t.Error("nobody has other rules any more, and those of the file are not the cluster's")
+		}
+		putLimits(t, n, "default", window(7))
+		if v := check(t, n, Request{Key: "k"}); v.Limit != 7 {
+			t.Errorf("%+v", v)
+		}
+		stop(t, n)
+	})
+}
+
+// announcing is a member that only gossips: that it joins, and has rules.
+func announcing(t *testing.T, m *memory, i int, s membership.RulesSummary) *gossip.Gossip {
+	t.Helper()
+	cfg, err := m.config(t, i, nil).withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	secrets, err := deriveKeys(cfg.Secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &Node{cfg: cfg, self: cfg.self(1, cfg.Peer, ring.Defaults().Placement())}
+	n.self.Rules = s
+	g, err := gossip.Start(n.gossipConfig(secrets))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
 }
 
 // Nodes with one file that start at once, none of them first, have equal rules

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/ringlimit/ringlimit/forward"
 	"github.com/ringlimit/ringlimit/forward/peerrpc"
 	"github.com/ringlimit/ringlimit/front/httpfront"
 	"github.com/ringlimit/ringlimit/limit"
@@ -39,12 +38,14 @@ type Node struct {
 	table    *owner.Table
 	fallback *owner.Table
 	driver   *driver.Driver
-	router   *forward.Router
+	router   *router
 	pool     *peerrpc.Pool
 	server   *peerrpc.Server
 	peer     net.Listener
 	gossip   *gossip.Gossip
-	store    *live.Store // of the rules
+	store    *live.Store               // of the rules
+	stopgap  atomic.Pointer[rules.Set] // what is enforced while the store lacks the cluster's rules; else nil
+	behind   chan struct{}             // closed when there is a stopgap
 	puller   *puller
 	metrics  *metrics
 	scratch  sync.Pool // of *scratch

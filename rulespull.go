@@ -1,6 +1,7 @@
 package ringlimit
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -15,12 +16,17 @@ const (
 	// pullRetry lies between two attempts to get rules from a member that failed
 	// to give them.
 	pullRetry = time.Second
-	// pullTimeout bounds one attempt: a member that hangs is then asked anew.
-	pullTimeout = 10 * time.Second
+	// pullTimeout bounds one attempt, while something comes; a member that says
+	// nothing is given up long before. What has come by then is not asked for again.
+	pullTimeout = 30 * time.Second
 	// pullsAtOnce bounds how many members are asked at the same time.
 	pullsAtOnce = 8
-	// catchUpTime is how long a joining node waits for the cluster's rules.
-	catchUpTime = 5 * time.Second
+	// catchUpTime is how long a joining node waits for the cluster's rules, and
+	// catchUpRest how long for those of the last members when it has some.
+	catchUpTime = 30 * time.Second
+	catchUpRest = 5 * time.Second
+	// lookInterval is how often one who waits looks how far it is.
+	lookInterval = 20 * time.Millisecond
 )
 
 // puller brings rules that others have to this node's store. It looks at what
@@ -30,17 +36,29 @@ const (
 type puller struct {
 	self  membership.NodeID
 	store *live.Store
-	ask   func(context.Context, membership.Member) (entries []live.Entry, digest uint64, err error)
-	warn  func(warnings []string)
-	log   *slog.Logger
+	// ask returns what has come, also with an error: then it is not all.
+	ask  func(context.Context, membership.Member) (entries []live.Entry, digest uint64, err error)
+	warn func(warnings []string)
+	log  *slog.Logger
 
 	news    chan struct{} // members have changed
 	results chan pulled
-	even    chan struct{} // closed once the others' rules are here
+	waiting chan chan<- progress
 	peers   map[membership.NodeID]*source
 	busy    int
 	work    sync.WaitGroup
 }
+
+// progress is how far this node's rules are behind those of the others.
+type progress struct {
+	lacking int  // members whose rules are not known to be included here
+	pending int  // of them, who was not asked yet, or is being asked
+	gained  bool // some member's are included
+}
+
+// even says that a node which begins need not wait: no member has other rules, or
+// it was given some and nobody else is left to ask.
+func (p progress) even() bool { return p.lacking == 0 || p.gained && p.pending == 0 }
 
 // source is what is known of a member's rules. All of it is run's.
 type source struct {
@@ -66,7 +84,7 @@ func newPuller(n *Node) *puller {
 			return n.pool.Rules(ctx, m, n.store)
 		},
 		warn: n.warnOfRules, log: n.cfg.Logger,
-		news: make(chan struct{}, 1), results: make(chan pulled), even: make(chan struct{}),
+		news: make(chan struct{}, 1), results: make(chan pulled), waiting: make(chan chan<- progress),
 		peers: map[membership.NodeID]*source{},
 	}
 }
@@ -89,6 +107,9 @@ func (p *puller) run(ctx context.Context, members func() []membership.Member) {
 		case <-p.news:
 		case r := <-p.results:
 			p.take(r)
+		case w := <-p.waiting:
+			w <- p.look(ctx, members()) // there is room
+			continue
 		case <-again.C:
 		case <-ctx.Done():
 			return
@@ -98,18 +119,21 @@ func (p *puller) run(ctx context.Context, members func() []membership.Member) {
 }
 
 // look asks whoever is to be asked now.
-func (p *puller) look(ctx context.Context, members []membership.Member) {
-	differ, untried := p.differing(members), 0
+func (p *puller) look(ctx context.Context, members []membership.Member) progress {
+	differ := p.differing(members)
+	is := progress{lacking: len(differ), gained: p.gained()}
 	for _, m := range differ {
-		if s := p.source(m.ID); !s.tried && p.busy == pullsAtOnce {
-			untried++
-		} else if !s.busy && p.busy < pullsAtOnce && !time.Now().Before(s.retry) {
+		s := p.source(m.ID)
+		if !s.busy && p.busy < pullsAtOnce && !time.Now().Before(s.retry) {
 			s.busy, s.tried = true, true
 			p.busy++
 			p.work.Go(func() { p.pull(ctx, m) })
 		}
+		if s.busy || !s.tried {
+			is.pending++
+		}
 	}
-	p.noteEven(len(members) > 1, len(differ), untried)
+	return is
 }
 
 // differing lists the members that may have what this node lacks, and forgets
@@ -151,19 +175,6 @@ func (p *puller) source(id membership.NodeID) *source {
 	return s
 }
 
-// noteEven tells a node that waits to serve when it need not wait any longer: no
-// member has other rules, or it was given some and nobody else is left to ask.
-func (p *puller) noteEven(others bool, differ, untried int) {
-	if !others || differ > 0 && (untried > 0 || p.busy > 0 || !p.gained()) {
-		return
-	}
-	select {
-	case <-p.even:
-	default:
-		close(p.even)
-	}
-}
-
 func (p *puller) gained() bool {
 	for _, s := range p.peers {
 		if s.included != [2]uint64{} {
@@ -173,16 +184,15 @@ func (p *puller) gained() bool {
 	return false
 }
 
-// pull asks one member and merges what it gives.
+// pull asks one member and merges what it gives: of an attempt that fails, too, or
+// one that takes too long would never get further.
 func (p *puller) pull(ctx context.Context, m membership.Member) {
 	asking, cancel := context.WithTimeout(ctx, pullTimeout)
 	defer cancel()
 	entries, digest, err := p.ask(asking, m)
-	if err == nil {
-		var warnings []string
-		_, warnings, err = p.store.Merge(entries)
-		p.warn(warnings)
-	}
+	_, warnings, bad := p.store.Merge(entries)
+	p.warn(warnings)
+	err = cmp.Or(err, bad)
 	select {
 	case p.results <- pulled{m.ID, m.Rules.Digest, digest, err}:
 	case <-ctx.Done():
@@ -206,15 +216,41 @@ func (p *puller) take(r pulled) {
 	}
 }
 
-// catchUp waits until the others' rules are here, a while at most: they come
-// later then, and meanwhile this node enforces what it has.
-func (p *puller) catchUp(ctx context.Context) {
-	patience := time.NewTimer(catchUpTime)
-	defer patience.Stop()
-	select {
-	case <-p.even:
-	case <-patience.C:
-		p.log.Warn("the cluster's rules have not come yet; serving with this node's own and trying on")
-	case <-ctx.Done():
+// catchUp waits until the others' rules are here, a while at most: what has not
+// come by then comes later. It says whether this node has what others have, of some
+// member at least.
+func (p *puller) catchUp(ctx context.Context) bool {
+	waiting, cancel := context.WithTimeout(ctx, catchUpTime)
+	defer cancel()
+	rest, late := time.Now().Add(catchUpRest), false
+	has := p.await(waiting, func(is progress) bool {
+		late = !is.even()
+		return !late || is.gained && !time.Now().Before(rest)
+	})
+	if late && ctx.Err() == nil {
+		p.log.Warn("not all rules of the cluster have come; serving without them and trying on", "some_came", has)
+	}
+	return has
+}
+
+// await waits until enough says so, and is false when ctx ends before.
+func (p *puller) await(ctx context.Context, enough func(progress) bool) bool {
+	again := time.NewTicker(lookInterval)
+	defer again.Stop()
+	for {
+		now := make(chan progress, 1)
+		select {
+		case p.waiting <- now:
+		case <-ctx.Done():
+			return false
+		}
+		if enough(<-now) {
+			return true
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return false
+		}
 	}
 }

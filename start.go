@@ -80,6 +80,7 @@ func newNode(cfg Config) (*Node, error) {
 		book:    book{entries: map[membership.NodeID]entry{}},
 		words:   make(chan word, 1),
 		store:   live.NewStore(cfg.Name),
+		behind:  make(chan struct{}),
 		scratch: sync.Pool{New: func() any { return new(scratch) }},
 	}
 	n.table = owner.NewTable(owner.Config{Partitions: n.params.Partitions, Memory: cfg.Memory, Now: n.clock.Now})
@@ -132,7 +133,7 @@ func (n *Node) assemble(secrets keys) {
 		Observer: n.metrics,
 		Logger:   n.cfg.Logger,
 	})
-	n.router = n.newRouter(secrets)
+	n.router = newRouter(n.newRouter(secrets))
 	n.server = n.newServer(secrets)
 	n.puller = newPuller(n)
 }
@@ -212,6 +213,7 @@ func (n *Node) run() {
 	n.background.Go(func() { n.spread(ctx) })
 	n.background.Go(func() { n.followRules(ctx) })
 	n.background.Go(func() { n.puller.run(ctx, n.Members) })
+	n.background.Go(func() { n.endStopgap(ctx) })
 	n.background.Go(func() {
 		if err := n.server.Serve(n.peer); err != nil {
 			n.cfg.Logger.Error("the peer port stopped", "error", err)
@@ -224,7 +226,7 @@ func (n *Node) join(ctx context.Context) error {
 	if err := n.find(ctx); err != nil {
 		return err
 	}
-	n.seed()
+	n.beginRules(ctx)
 	if err := n.driver.Serve(ctx); err != nil {
 		return err
 	}
@@ -254,7 +256,6 @@ func (n *Node) find(ctx context.Context) error {
 		n.cfg.Logger.Warn("no member answered; serving alone and trying on", "error", err)
 		return nil
 	}
-	n.puller.catchUp(joining)
 	err = n.driver.Enter(joining)
 	if _, outdated := errors.AsType[*driver.LaterRunError](err); outdated {
 		return err

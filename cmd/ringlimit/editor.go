@@ -147,6 +147,8 @@ func (e *editor) refused(n *ringlimit.Node, of adminfront.Entity, err error) err
 		return notFound(of)
 	case errors.Is(err, ringlimit.ErrFull):
 		return front.NewProblem(http.StatusInsufficientStorage, "", err.Error())
+	case errors.Is(err, ringlimit.ErrNoRules):
+		return front.NewProblem(http.StatusServiceUnavailable, "", "the rules of the cluster have not come to this node yet; ask another node")
 	case errors.Is(err, ringlimit.ErrLeft):
 		return front.NewProblem(http.StatusServiceUnavailable, "", "the node is leaving its cluster; ask another node")
 	}
