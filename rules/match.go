@@ -98,7 +98,7 @@ func (s *Set) entitiesOf(req *limit.Request, of *[3]entity) error {
 			return s.unknownTier(req.Tier)
 		}
 	case client.exists():
-		tier = s.tiers[client.tierName()] // "" is none's
+		tier = s.byHandle[client.tier] // "" is none's
 	}
 	if tier.origin == s.standard.origin {
 		tier = entity{}

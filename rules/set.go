@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unique"
 
 	"github.com/ringlimit/ringlimit/limit"
 )
@@ -21,9 +22,10 @@ const DefaultTier = "default"
 type Set struct {
 	tiers, clients map[string]entity
 	shared         shared
-	standard       entity   // the default tier; the zero entity when there is none
-	known          string   // which tiers there are
-	misfits        []string // warnings of what does not fit together
+	byHandle       map[unique.Handle[string]]entity // tiers, as clients name theirs
+	standard       entity                           // the default tier; the zero entity when there is none
+	known          string                           // which tiers there are
+	misfits        []string                         // warnings of what does not fit together
 
 	limits sync.Once // LimitsJSON
 	json   []byte
@@ -55,7 +57,10 @@ func (s *Set) of(kind EntityKind) map[string]entity {
 
 // link completes the Set when all its entities are there.
 func (s *Set) link() {
-	s.standard = s.tiers[DefaultTier]
+	s.standard, s.byHandle = s.tiers[DefaultTier], make(map[unique.Handle[string]]entity, len(s.tiers))
+	for _, e := range s.tiers {
+		s.byHandle[e.tier] = e
+	}
 	s.known = knownTiers(slices.Collect(maps.Keys(s.tiers)))
 	s.misfits = s.findMisfits()
 }
