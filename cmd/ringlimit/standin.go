@@ -61,13 +61,13 @@ func (s *standIn) Refund(ctx context.Context, req limit.Request) (limit.Verdict,
 	return n.Refund(ctx, req)
 }
 
-// ExplainJSON is httpfront.Explainer's.
-func (s *standIn) ExplainJSON(req limit.Request) ([]byte, error) {
+// CheckExplained is httpfront.Explainer's.
+func (s *standIn) CheckExplained(ctx context.Context, req limit.Request) (limit.Verdict, []byte, error) {
 	n, err := s.get()
 	if err != nil {
-		return nil, err
+		return limit.Verdict{}, nil, err
 	}
-	return n.ExplainJSON(req)
+	return n.CheckExplained(ctx, req)
 }
 
 // inForce is the rules as the HTTP door shows them: the node's, and until there is

@@ -69,12 +69,11 @@ type reply struct {
 	explanation []byte // JSON; nil if nobody asked for it
 }
 
-// answer explains first: a check that cannot be explained is not charged.
+// answer has a request decided. Only a check may ask to be explained.
 func (s *server) answer(ctx context.Context, req *asked, ask decision) (a reply, err error) {
 	if req.explain {
-		if a.explanation, err = s.Explainer.ExplainJSON(req.Request); err != nil {
-			return a, err
-		}
+		a.verdict, a.explanation, err = s.Explainer.CheckExplained(ctx, req.Request)
+		return a, err
 	}
 	a.verdict, err = ask(ctx, req.Request)
 	return a, err

@@ -30,7 +30,9 @@ func TestExplain(t *testing.T) {
 // unclear is a checker that explains nothing.
 type unclear struct{ *counters }
 
-func (unclear) ExplainJSON(limit.Request) ([]byte, error) { return nil, context.Canceled }
+func (unclear) CheckExplained(context.Context, limit.Request) (limit.Verdict, []byte, error) {
+	return limit.Verdict{}, nil, context.Canceled
+}
 
 func TestWhatCannotBeExplainedIsNotCharged(t *testing.T) {
 	c := limited(t, 3)

@@ -86,14 +86,13 @@ func (c *counters) TierJSON(tier string) ([]byte, bool) {
 	return []byte(`{"rules":["` + tier + `"]}`), ok
 }
 
-// ExplainJSON names the key and whether it was asked for before.
-func (c *counters) ExplainJSON(req limit.Request) ([]byte, error) {
-	if err := req.Validate(); err != nil {
-		return nil, err
-	}
+// CheckExplained names the key and how many were asked for before.
+func (c *counters) CheckExplained(ctx context.Context, req limit.Request) (limit.Verdict, []byte, error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	return fmt.Appendf(nil, `["%s after %d checks"]`, req.Key, len(c.asked)), nil
+	explanation := fmt.Appendf(nil, `["%s after %d checks"]`, req.Key, len(c.asked))
+	c.mu.Unlock()
+	v, err := c.Check(ctx, req)
+	return v, explanation, err
 }
 
 func newRule(t testing.TB, name string, spec limit.Spec) *limit.Rule {

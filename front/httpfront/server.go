@@ -4,6 +4,7 @@
 package httpfront
 
 import (
+	"context"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -22,10 +23,11 @@ type Limits interface {
 	TierJSON(tier string) ([]byte, bool) // false: no such tier
 }
 
-// Explainer says which rules there are for a request, and which of them apply, as
-// JSON. It has the errors of a front.Checker.
+// Explainer checks as a front.Checker does, and says by the same rules which there
+// are for the request, and which of them apply, as JSON. What cannot be explained is
+// not charged.
 type Explainer interface {
-	ExplainJSON(req limit.Request) ([]byte, error)
+	CheckExplained(ctx context.Context, req limit.Request) (v limit.Verdict, explanation []byte, err error)
 }
 
 // Config is what the door needs. Checker, Limits and Explainer are required.
