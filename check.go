@@ -17,11 +17,26 @@ import (
 // context.Canceled, and ErrLeft. A deadline of ctx that passes is answered by the
 // rule's on_failure.
 func (n *Node) Check(ctx context.Context, req Request) (Verdict, error) {
-	mode := limit.Take
+	return n.charge(ctx, n.Rules(), req, modeOf(&req))
+}
+
+func modeOf(req *Request) limit.Mode {
 	if req.Peek {
-		mode = limit.Peek
+		return limit.Peek
 	}
-	return n.charge(ctx, req, mode)
+	return limit.Take
+}
+
+// CheckExplained is Check, and says by the same rules what ExplainJSON says: between
+// two calls they may change. What cannot be explained is not charged.
+func (n *Node) CheckExplained(ctx context.Context, req Request) (Verdict, []byte, error) {
+	set := n.Rules()
+	explanation, err := explain(set, &req)
+	if err != nil {
+		return Verdict{}, nil, err
+	}
+	v, err := n.charge(ctx, set, req, modeOf(&req))
+	return v, explanation, err
 }
 
 // Refund gives back req.Cost of what an earlier Check took, to each limit of the
@@ -34,17 +49,17 @@ func (n *Node) Check(ctx context.Context, req Request) (Verdict, error) {
 // gives it back the cost all the same, so that it counts too little from then on,
 // which refuses nobody.
 func (n *Node) Refund(ctx context.Context, req Request) (Verdict, error) {
-	return n.charge(ctx, req, limit.Refund)
+	return n.charge(ctx, n.Rules(), req, limit.Refund)
 }
 
-func (n *Node) charge(ctx context.Context, req Request, mode limit.Mode) (Verdict, error) {
+func (n *Node) charge(ctx context.Context, set *rules.Set, req Request, mode limit.Mode) (Verdict, error) {
 	if n.gone.Load() {
 		return Verdict{}, ErrLeft
 	}
 	s := n.scratch.Get().(*scratch)
 	defer n.release(s)
 	s.req = req
-	if err := n.judge(ctx, s, mode); err != nil {
+	if err := n.judge(ctx, set, s, mode); err != nil {
 		return Verdict{}, err
 	}
 	n.metrics.decided(&s.verdict)
@@ -52,18 +67,21 @@ func (n *Node) charge(ctx context.Context, req Request, mode limit.Mode) (Verdic
 }
 
 // release keeps the room of the counters' names and lets go of what is the
-// caller's.
+// caller's, and of rules, which may change.
 func (n *Node) release(s *scratch) {
-	s.req, s.verdict = Request{}, Verdict{}
+	s.req, s.verdict, s.call = Request{}, Verdict{}, owner.Call{}
+	clear(s.calls)
+	s.calls = s.calls[:0]
+	s.matches.Forget()
 	n.scratch.Put(s)
 }
 
 // judge answers s.req into s.verdict.
-func (n *Node) judge(ctx context.Context, s *scratch, mode limit.Mode) error {
+func (n *Node) judge(ctx context.Context, set *rules.Set, s *scratch, mode limit.Mode) error {
 	if err := s.req.Validate(); err != nil {
 		return err
 	}
-	if err := n.Rules().Match(&s.req, &s.matches); err != nil {
+	if err := set.Match(&s.req, &s.matches); err != nil {
 		return err
 	}
 	switch winners := s.matches.Winners; {
@@ -89,7 +107,6 @@ func (n *Node) judgeOne(ctx context.Context, s *scratch, w *rules.Winner, mode l
 // one of them counts by is refused, and only shown the others.
 func (n *Node) judgeAll(ctx context.Context, s *scratch, mode limit.Mode) error {
 	winners, refused := s.matches.Winners, false
-	s.calls = s.calls[:0]
 	for i := range winners {
 		if w := &winners[i]; w.Missing == "" {
 			s.calls = append(s.calls, owner.Call{Charge: s.charge(w, mode)})
@@ -149,7 +166,7 @@ func (n *Node) Locate(ctx context.Context, req Request) (Location, error) {
 	s := n.scratch.Get().(*scratch)
 	defer n.release(s)
 	s.req = req
-	if err := n.judge(ctx, s, limit.Peek); err != nil {
+	if err := n.judge(ctx, n.Rules(), s, limit.Peek); err != nil {
 		return Location{}, err
 	}
 	at := Location{Verdict: s.verdict}
@@ -163,11 +180,13 @@ func (n *Node) Locate(ctx context.Context, req Request) (Location, error) {
 
 // ExplainJSON says of each rule that could apply to req whether it does, and why
 // not: the list that a check with "explain" shows. See rules.Consideration.
-func (n *Node) ExplainJSON(req Request) ([]byte, error) {
+func (n *Node) ExplainJSON(req Request) ([]byte, error) { return explain(n.Rules(), &req) }
+
+func explain(set *rules.Set, req *Request) ([]byte, error) {
 	if err := req.Validate(); err != nil {
 		return nil, err
 	}
-	x, err := n.Rules().Explain(&req)
+	x, err := set.Explain(req)
 	if err != nil {
 		return nil, err
 	}

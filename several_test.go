@@ -297,6 +297,64 @@ func TestDelayOfSeveral(t *testing.T) {
 	})
 }
 
+// A check and its explanation are by the same rules, whenever these change.
+func TestExplainedByTheRulesItWasDecidedBy(t *testing.T) {
+	n := alone(t)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range 300 {
+			body := fmt.Sprintf(`{"rules":[{"name":"r%d","algorithm":"token_bucket","limit":1000000,"window":"1s"}]}`, i)
+			if _, err := n.PutLimits("default", []byte(body), Precondition{}); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	for going := true; going; {
+		select {
+		case <-done:
+			going = false
+		default:
+		}
+		v, text, err := n.CheckExplained(t.Context(), Request{Key: "k"})
+		var all []rules.Consideration
+		if err == nil {
+			err = json.Unmarshal(text, &all)
+		}
+		if err != nil || len(all) != 1 || !all[0].Applies || all[0].Name != v.Rule.Name {
+			t.Fatalf("decided by %s, explained: %s, %v", v.Rule.Name, text, err)
+		}
+	}
+	if v, _, err := n.CheckExplained(t.Context(), Request{Key: "k", Tier: "gold"}); err == nil {
+		t.Errorf("%+v", v)
+	}
+}
+
+// What a check leaves in the pool keeps no rules in memory.
+func TestPooledScratchKeepsNoRules(t *testing.T) {
+	single(t, func(t *testing.T, n *Node) {
+		for _, tier := range []string{"queue", "", "none", "strict"} {
+			check(t, n, Request{Key: "k", Tier: tier, IP: netip.MustParseAddr("192.0.2.1")})
+			check(t, n, Request{Key: "k", Tier: "free"})
+			s := n.scratch.Get().(*scratch)
+			if s.call.Rule != nil {
+				t.Errorf("%q: the call keeps %s", tier, s.call.Rule.Name)
+			}
+			for _, c := range s.calls[:cap(s.calls)] {
+				if c.Rule != nil {
+					t.Errorf("%q: the calls keep %s", tier, c.Rule.Name)
+				}
+			}
+			for _, w := range s.matches.Winners[:cap(s.matches.Winners)] {
+				if w.Rule != nil {
+					t.Errorf("%q: the matches keep %s", tier, w.Rule.Name)
+				}
+			}
+			n.scratch.Put(s)
+		}
+	})
+}
+
 // The middleware lists all limits; an explanation names the rules and what became
 // of them.
 func TestSeveralAtTheDoors(t *testing.T) {
