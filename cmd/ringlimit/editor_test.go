@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -122,6 +123,20 @@ func TestOldTagsAndBadRulesAreRefused(t *testing.T) {
 	}
 	if status, _, _ := call("PUT", oneLimit(3), `"x,y", `+tag); status != 200 {
 		t.Errorf("with the right tag: %d", status)
+	}
+}
+
+// DNS rebinding: a page whose name leads to the admin port reads nothing there, and a
+// scraper that asks by the address does.
+func TestTheAdminPortAnswersToNoOtherName(t *testing.T) {
+	r := live(t, alone())
+	_, port, _ := net.SplitHostPort(r.doors.admin.Addr().String())
+	for host, want := range map[string]int{"": 200, "localhost:" + port: 200, "evil.example:" + port: 403} {
+		for _, path := range []string{"/metrics", "/v1/limits", "/v1/members", "/debug/pprof/goroutine?debug=2"} {
+			if status, body, _ := askAdmin(t, r, "GET", path, "", func(req *http.Request) { req.Host = host }); status != want {
+				t.Errorf("%s by %q: %d %s", path, host, status, body)
+			}
+		}
 	}
 }
 
