@@ -137,3 +137,77 @@ func TestRefundOfAPastWindow(t *testing.T) {
 		})
 	}
 }
+
+// A bucket that is given back a cost never has more than one that never took it and
+// has refilled for the refund's age on top: whatever was taken before, between and
+// after.
+func TestBucketRefundMintsLessThanItsAge(t *testing.T) {
+	for _, a := range []Algorithm{TokenBucket, LeakyBucket} {
+		t.Run(a.String(), rapid.MakeCheck(func(t *rapid.T) {
+			r, err := NewRule(Spec{
+				Algorithm: a, Limit: rapid.Int64Range(1, 30).Draw(t, "limit"), Window: time.Second,
+				Burst: rapid.Int64Range(1, 40).Draw(t, "burst"),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var with, without State
+			now := int64(time.Hour)
+			both := func() {
+				cost := rapid.Int64Range(1, 5).Draw(t, "cost")
+				if s, v := r.Take(with, now, cost); v.Allowed {
+					if with, without = s, mustTake(t, r, without, now, cost); r.FreshAt(with) < r.FreshAt(without) {
+						t.Fatal("less is missing of the one that has taken more")
+					}
+				}
+			}
+			step := func(most int64) { now += rapid.Int64Range(0, most).Draw(t, "step") }
+			for range rapid.IntRange(0, 8).Draw(t, "before") {
+				both()
+				step(200e6)
+			}
+			taken, cost := now, rapid.Int64Range(1, 20).Draw(t, "taken")
+			var v Verdict
+			if with, v = r.Take(with, now, cost); !v.Allowed {
+				return
+			}
+			for range rapid.IntRange(0, 6).Draw(t, "between") {
+				step(400e6)
+				both()
+			}
+			age := now - taken
+			with = giveBack(r, with, now, cost, age)
+			for range 20 { // a moment that is past is a full bucket
+				if max(r.FreshAt(with), now) < max(r.FreshAt(without), now)-age-1 {
+					t.Fatalf("full at %v, and without take and refund at %v; the age is %v", r.FreshAt(with)-now, r.FreshAt(without)-now, time.Duration(age))
+				}
+				cost := rapid.Int64Range(1, 5).Draw(t, "later")
+				w, v := r.Take(with, now, cost)
+				wo, other := r.Take(without, now, cost)
+				if v.Allowed && other.Allowed {
+					with, without = w, wo
+				}
+				step(100e6)
+			}
+		}))
+	}
+	// The bound is reached: full, 5 taken, full again after a second, 5 taken.
+	r, err := NewRule(Spec{Algorithm: TokenBucket, Limit: 5, Window: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, second := int64(time.Hour), int64(time.Second)
+	s, _ := r.Take(State{}, now, 5)
+	s, _ = r.Take(s, now+second, 5)
+	if left := r.Peek(giveBack(r, s, now+second, 5, second), now+second, 1).Remaining; left != 5 {
+		t.Errorf("%d left", left)
+	}
+}
+
+func mustTake(t *rapid.T, r *Rule, s State, now, cost int64) State {
+	s, v := r.Take(s, now, cost)
+	if !v.Allowed {
+		t.Fatalf("refused: %+v, and admitted by one that has less", v)
+	}
+	return s
+}

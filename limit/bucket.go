@@ -159,7 +159,8 @@ func (b *bucket) look(s State, now int64) Verdict {
 
 // refund may put the moment before now: then the bucket is full. It does not look
 // at the age: whether the bucket was full in between, and has given the cost back
-// by itself, is not in the state. If so, what it refilled in that age is minted.
+// by itself, is not in the state. If so, what it refilled in that age is minted: at
+// most rate × age, and never more than the cost.
 func (b *bucket) refund(s State, now, cost, _ int64) State {
 	d, now := b.deficit(&s, now)
 	if d == (span{}) {
