@@ -310,6 +310,7 @@ func TestExplainedByTheRulesItWasDecidedBy(t *testing.T) {
 			}
 		}
 	}()
+	defer func() { <-done }()
 	for going := true; going; {
 		select {
 		case <-done:
