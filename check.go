@@ -114,18 +114,21 @@ func (n *Node) judgeAll(ctx context.Context, s *scratch, mode limit.Mode) error 
 			refused = refused || !w.Rule.Shadow
 		}
 	}
-	decide := n.router.DecideAll
-	if refused {
-		decide = n.router.ViewAll
-	}
 	limits := make([]Verdict, len(winners))
 	asked := limits[len(winners)-len(s.calls):]
-	if err := decide(ctx, s.calls, asked); err != nil {
+	if err := n.decideAll(ctx, s.calls, asked, refused); err != nil {
 		return err
 	}
 	insertLacking(limits, asked, winners)
 	s.verdict = limit.Combine(limits)
 	return nil
+}
+
+func (n *Node) decideAll(ctx context.Context, calls []owner.Call, verdicts []Verdict, refused bool) error {
+	if refused {
+		return n.router.ViewAll(ctx, calls, verdicts)
+	}
+	return n.router.DecideAll(ctx, calls, verdicts)
 }
 
 // insertLacking brings the verdicts asked for, which are the end of limits, to the

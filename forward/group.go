@@ -54,19 +54,6 @@ func (r *Router) decideAll(ctx context.Context, calls []owner.Call, verdicts []l
 	return err
 }
 
-// parallel calls f with 0 to n-1, the first of them in the caller's goroutine.
-func parallel(n int, f func(int)) {
-	if n == 0 {
-		return
-	}
-	var others sync.WaitGroup
-	for i := 1; i < n; i++ {
-		others.Go(func() { f(i) })
-	}
-	f(0)
-	others.Wait()
-}
-
 // group is the calls of one request on their way.
 type group struct {
 	router   *Router
@@ -304,16 +291,20 @@ func (g *group) giveBack() {
 	}
 }
 
-// report hands the verdicts to the caller, and keeps views of them. Their rules are
-// the caller's: on_failure counts by others.
+// report hands the verdicts to the caller, and keeps views of those that others have
+// given. Their rules are the caller's: on_failure counts by others.
 func (g *group) report() {
-	now := g.router.cfg.Now()
+	var now int64 // once it is wanted
 	for i, p := range g.places {
 		v, c, result := &g.verdicts[p.at], &g.caller[p.at], &g.results[i]
 		*v = result.Verdict
 		v.Rule = c.Rule
-		if c.Mode != limit.Refund && result.Err == nil {
-			g.router.views.add(g.now, now, c, v, result.Taken)
+		if c.Mode == limit.Refund || result.Err != nil || v.Source == limit.SourceOwner {
+			continue
 		}
+		if now == 0 {
+			now = g.router.cfg.Now()
+		}
+		g.router.views.add(g.now, now, c, v, result.Taken)
 	}
 }

@@ -1,6 +1,8 @@
 package forward
 
 import (
+	"sync"
+
 	"github.com/ringlimit/ringlimit/limit"
 	"github.com/ringlimit/ringlimit/owner"
 )
@@ -16,7 +18,20 @@ func (g *group) ask() {
 	for i := range g.parts {
 		g.receive(&g.parts[i], deadline)
 	}
-	parallel(len(g.open), func(i int) { g.search(g.open[i], deadline) })
+	if len(g.open) > 0 {
+		g.searchAll(deadline)
+	}
+}
+
+// searchAll has the open calls looked for side by side, the first of them from this
+// goroutine.
+func (g *group) searchAll(deadline int64) {
+	var others sync.WaitGroup
+	for _, i := range g.open[1:] {
+		others.Go(func() { g.search(i, deadline) })
+	}
+	g.search(g.open[0], deadline)
+	others.Wait()
 }
 
 func (g *group) send(p *part, deadline int64) {

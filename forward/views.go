@@ -48,7 +48,7 @@ func left(at, now int64) time.Duration { return time.Duration(max(0, at-now)) }
 // the verdict would be another: when the wait is over, or all is back. What has
 // taken the last of a limit says nothing of who comes next.
 func (w *views) add(sent, now int64, c *owner.Call, v *limit.Verdict, taken bool) {
-	if v.Source == limit.SourceOwner || taken && v.Remaining < c.Cost {
+	if taken && v.Remaining < c.Cost {
 		return
 	}
 	e := view{cost: c.Cost, limit: v.Limit, remaining: v.Remaining, allowed: v.Allowed, reason: v.Reason, source: source(v)}
