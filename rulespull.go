@@ -121,7 +121,7 @@ func (p *puller) run(ctx context.Context, members func() []membership.Member) {
 // look asks whoever is to be asked now.
 func (p *puller) look(ctx context.Context, members []membership.Member) progress {
 	differ := p.differing(members)
-	is := progress{lacking: len(differ), gained: p.gained()}
+	is := progress{lacking: len(differ), gained: p.gained() && !p.store.Empty()}
 	for _, m := range differ {
 		s := p.source(m.ID)
 		if !s.busy && p.busy < pullsAtOnce && !time.Now().Before(s.retry) {
