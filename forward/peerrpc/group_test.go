@@ -145,6 +145,39 @@ func TestGroupsOverAStream(t *testing.T) {
 	})
 }
 
+// A Peek and a Refund are sent alone, and take nothing; the Refund with its age, which
+// it has when it arrives, or not at all.
+func TestSendAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t, holding(testPartitions))
+		rule := hourly(t, limit.FixedWindow, 9)
+		send := func(mode limit.Mode, age time.Duration) owner.Result {
+			c := callOf(rule, "k", 1)
+			c.Mode, c.Age = mode, age
+			calls, results := joinedCalls(c)
+			p.peer.Send(calls, results, within(time.Second)).Await(context.Background())
+			return results[0]
+		}
+		if r := send(limit.Refund, time.Second); r.Err != forward.ErrAbsent {
+			t.Errorf("a refund before there is a stream: %+v", r)
+		}
+		synctest.Wait()
+		for _, step := range []struct {
+			mode  limit.Mode
+			age   time.Duration
+			left  int64
+			taken bool
+		}{
+			{limit.Take, 0, 8, true}, {limit.Peek, 0, 8, false}, {limit.Refund, 2 * time.Hour, 8, false},
+			{limit.Refund, time.Nanosecond, 8, false}, {limit.Refund, 0, 9, false}, {limit.Peek, 0, 9, false},
+		} {
+			if r := send(step.mode, step.age); r.Err != nil || r.Taken != step.taken || r.Verdict.Remaining != step.left {
+				t.Errorf("%+v: %+v", step, r)
+			}
+		}
+	})
+}
+
 // What an owner has taken is known only once all answers to a group are there: a
 // refund of anything else would mint.
 func TestTakenOrNotKnown(t *testing.T) {
@@ -228,6 +261,10 @@ func TestOldOwnerKnowsNoGroups(t *testing.T) {
 		back.Mode, back.Age = limit.Refund, time.Millisecond
 		if _, err := peer.Check(context.Background(), back, within(time.Second)); err != forward.ErrRejected {
 			t.Errorf("a refund: %v", err)
+		}
+		calls, results = joinedCalls(back)
+		if peer.Send(calls, results, within(time.Second)).Await(context.Background()); results[0].Err != forward.ErrRejected {
+			t.Errorf("a refund that is sent and then awaited: %+v", results[0])
 		}
 		if o.strange.Load() != 0 {
 			t.Errorf("it was sent %d records that it cannot read", o.strange.Load())
