@@ -55,8 +55,9 @@ func TestViewOfARefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newTrio(t)
 		defer k.Close()
-		short := ruleOf(t, limit.Spec{Algorithm: limit.TokenBucket, Limit: 5, Window: time.Second, Burst: 1})
+		short := ruleOf(t, limit.Spec{Algorithm: limit.TokenBucket, Limit: 5, Window: time.Second, Burst: 3})
 		charges := []limit.Charge{unit(k.named(t, self, 1), hourly(t, limit.FixedWindow, 1)), unit(k.named(t, other, 2), short)}
+		charges[1].Cost = 2
 		k.takeAll(t, charges...)
 		v := k.takeAll(t, charges...) // asks
 		if asked := k.b.asked.Load(); v[1].Allowed || v[1].Source != limit.SourceForwarded || v[1].RetryAfter != 200*time.Millisecond || asked != 2 {
@@ -64,11 +65,11 @@ func TestViewOfARefusal(t *testing.T) {
 		}
 		time.Sleep(150 * time.Millisecond)
 		v = k.takeAll(t, charges...)
-		if v[1].Allowed || v[1].Source != limit.SourceDenyCache || v[1].RetryAfter != 50*time.Millisecond || v[1].ResetAfter != 50*time.Millisecond || k.b.asked.Load() != 2 {
+		if v[1].Allowed || v[1].Source != limit.SourceDenyCache || v[1].RetryAfter != 50*time.Millisecond || v[1].ResetAfter != 250*time.Millisecond || k.b.asked.Load() != 2 {
 			t.Errorf("a view: %+v", v[1])
 		}
 		time.Sleep(50 * time.Millisecond)
-		if v = k.takeAll(t, charges...); !v[1].Allowed || v[1].Remaining != 1 || k.b.asked.Load() != 3 {
+		if v = k.takeAll(t, charges...); !v[1].Allowed || v[1].Remaining != 2 || k.b.asked.Load() != 3 {
 			t.Errorf("after the wait: %+v", v[1])
 		}
 	})
