@@ -30,6 +30,7 @@ const (
 type devOptions struct {
 	nodes, basePort int
 	rules           string
+	deadline        time.Duration
 }
 
 func (c *command) dev() *cobra.Command {
@@ -63,6 +64,7 @@ at any admin port.`,
 	f.IntVar(&o.nodes, "nodes", 3, "how many nodes")
 	f.IntVar(&o.basePort, "base-port", 7700, "first port of the first node")
 	f.StringVar(&o.rules, "rules", "", "rule file (default: the built-in example)")
+	f.DurationVar(&o.deadline, "deadline", defaultSettings().deadline, "how long a check may take; a machine that is busy with other things needs more")
 	c.addLogFormat(cmd)
 	return cmd
 }
@@ -74,6 +76,9 @@ func (o devOptions) instances(log, audit *slog.Logger) ([]*instance, error) {
 	}
 	if last := 65535 - o.nodes*portsPerNode; o.basePort < 1 || o.basePort > last {
 		return nil, fmt.Errorf("--base-port: must be from 1 to %d for %d nodes", last, o.nodes)
+	}
+	if o.deadline <= 0 {
+		return nil, errors.New("--deadline: must be positive")
 	}
 	file, set, err := o.ruleset(log)
 	if err != nil {
@@ -111,7 +116,7 @@ func devOrigins() origins {
 
 func (o devOptions) settings(n int) *settings {
 	s := defaultSettings()
-	s.name = fmt.Sprintf("node-%d", n)
+	s.name, s.deadline = fmt.Sprintf("node-%d", n), o.deadline
 	port := o.basePort + n*portsPerNode
 	for i, a := range []*string{&s.http, &s.grpc, &s.peer, &s.gossip, &s.admin} {
 		*a = net.JoinHostPort("127.0.0.1", strconv.Itoa(port+i))
