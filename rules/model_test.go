@@ -99,7 +99,7 @@ func (m *model) winners(req limit.Request) (names []string) {
 		return cmp.Or(cmp.Compare(levelRank(a), levelRank(b)), cmp.Compare(a.order, b.order))
 	})
 	for _, r := range won {
-		names = append(names, r.of+"/"+r.Name+" "+lacks(r, req))
+		names = append(names, fmt.Sprintf("%s/%s %d %s", r.of, r.Name, *r.Limit, lacks(r, req)))
 	}
 	return names
 }
@@ -190,7 +190,8 @@ func drawRules(t *rapid.T, of string) []modelRule {
 			Priority: rapid.SampledFrom([]int{0, 0, 0, 1, -1}).Draw(t, "priority"),
 		}
 		if r.Unlimited = rapid.IntRange(0, 5).Draw(t, "unlimited") == 0; !r.Unlimited {
-			r.Algorithm, r.Limit, r.Window = "token_bucket", new(int), "1s"
+			n := rapid.IntRange(0, 2).Draw(t, "limit")
+			r.Algorithm, r.Limit, r.Window = "token_bucket", &n, "1s"
 			r.Shadow = rapid.IntRange(0, 3).Draw(t, "shadow") == 0
 			r.OnMissing = rapid.SampledFrom([]string{"", "", "deny"}).Draw(t, "missing")
 		}
@@ -241,22 +242,26 @@ func TestSpecificity(t *testing.T) {
 			if err := s.Match(&req, &found); err != nil {
 				t.Fatal(err)
 			}
-			want := m.winners(req)
-			if got := matchedNames(t, found.Winners); !slices.Equal(got, want) {
-				t.Fatalf("%+v in\n%s\nhas the limits %q, want %q", req, s.LimitsJSON(), got, want)
-			}
-			checkExplanation(t, s, req, found.Winners)
+			m.check(t, s, req, found.Winners)
 		}
 	})
 }
 
-// matchedNames are "tier/free/r1 missing dimension". A client is told by its
-// counter, or by being the only one.
-func matchedNames(t failer, winners []Winner) (names []string) {
+func (m *model) check(t failer, s *Set, req limit.Request, winners []Winner) {
+	t.Helper()
+	if got, want := matchedNames(t, req.Key, winners), m.winners(req); !slices.Equal(got, want) {
+		t.Fatalf("%+v in\n%s\nhas the limits %q, want %q", req, s.LimitsJSON(), got, want)
+	}
+	checkExplanation(t, s, req, winners)
+}
+
+// matchedNames are "tier/free/r1 limit missing dimension". What is of no tier is the
+// client's, which its counter says, too.
+func matchedNames(t failer, key string, winners []Winner) (names []string) {
 	for _, w := range winners {
 		of := "tier/" + w.Rule.Tier
 		if w.Rule.Tier == "" {
-			of = "client/a"
+			of = "client/" + key
 		}
 		if w.Missing == "" {
 			d, err := DescribeCounter(w.Counter)
@@ -264,7 +269,7 @@ func matchedNames(t failer, winners []Winner) (names []string) {
 				t.Fatalf("the counter of %s/%s is %+v, %v", of, w.Rule.Name, d, err)
 			}
 		}
-		names = append(names, of+"/"+w.Rule.Name+" "+w.Missing)
+		names = append(names, fmt.Sprintf("%s/%s %d %s", of, w.Rule.Name, w.Rule.Limit, w.Missing))
 	}
 	return names
 }
@@ -285,7 +290,7 @@ func checkExplanation(t failer, s *Set, req limit.Request, winners []Winner) {
 		}
 	}
 	var want []string
-	for _, name := range matchedNames(t, winners) {
+	for _, name := range matchedNames(t, req.Key, winners) {
 		want = append(want, strings.SplitN(name, " ", 2)[0])
 	}
 	if !slices.Equal(applying, want) {
