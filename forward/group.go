@@ -70,6 +70,7 @@ type group struct {
 	places  []place // where each of them comes from, and whom it was sent to
 	parts   []part
 	open    []int // those of calls that nobody has counted yet
+	refused bool  // by an owner that was asked for a part
 }
 
 // place is about one call of a group.

@@ -24,8 +24,13 @@ func (g *group) ask() {
 }
 
 // searchAll has the open calls looked for side by side, the first of them from this
-// goroutine.
+// goroutine. Of a request that an owner has refused nothing more is taken.
 func (g *group) searchAll(deadline int64) {
+	for _, i := range g.open {
+		if c := &g.calls[i]; g.refused && c.Mode == limit.Take {
+			c.Mode = limit.Peek
+		}
+	}
 	var others sync.WaitGroup
 	for _, i := range g.open[1:] {
 		others.Go(func() { g.search(i, deadline) })
@@ -77,7 +82,8 @@ func (g *group) decideHere(p *part, deadline int64) {
 		g.router.cfg.Local.DecideGroup(g.ctx, g.now, deadline, calls, results)
 		return
 	}
-	r := &results[0] // by itself it may wait while its partition changes hands
+	r := &results[0]    // by itself it may wait while its partition changes hands
+	*r = owner.Result{} // what refusedHere has seen is no word on what is taken
 	r.Err = g.router.cfg.Local.Decide(g.ctx, g.now, deadline, &calls[0], &r.Verdict)
 	r.Taken = r.Verdict.Allowed && calls[0].Mode == limit.Take // also when its copy is late
 }
@@ -90,7 +96,7 @@ func (g *group) divide(p *part) {
 	}
 }
 
-// hear notes the verdicts of a part.
+// hear notes the verdicts of a part, and whether they refuse the request.
 func (g *group) hear(p *part, here bool) {
 	for i := p.from; i < p.to; i++ {
 		if r := &g.results[i]; r.Err == nil {
@@ -100,6 +106,7 @@ func (g *group) hear(p *part, here bool) {
 	if g.results[p.from].Err == nil {
 		g.router.heard(g.now, here)
 	}
+	g.refused = g.refused || owner.Refused(g.calls[p.from:p.to], g.results[p.from:p.to])
 }
 
 // search has an open call decided, wherever its counter is. Its owner may have
@@ -111,8 +118,9 @@ func (g *group) search(i int, deadline int64) {
 	*result = owner.Result{}
 	result.Verdict, result.Err = s.run(g.ctx, g.routes, c, answered)
 	place.asked = s.asked
+	sure := result.Err == nil || s.here // this node knows what it has charged when its copy is late
+	result.Taken = sure && result.Verdict.Allowed && c.Mode == limit.Take
 	if result.Err == nil {
-		result.Taken = result.Verdict.Allowed && c.Mode == limit.Take
 		r.heard(g.now, s.here)
 		r.note(g.now, c, &result.Verdict, s.here)
 	}
