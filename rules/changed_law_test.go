@@ -18,7 +18,7 @@ func TestSpecificityAfterChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := &asked
 		now.tiers, now.clients, now.tierOf = map[string][]modelRule{}, map[string][]modelRule{}, map[string]string{}
-		kinds := [][]modelRule{drawRules(t, "one kind"), drawRules(t, "another kind"), {}}
+		kinds := drawKinds(t)
 		s := new(Set)
 		type moment struct {
 			m *model
@@ -44,6 +44,30 @@ func TestSpecificityAfterChanges(t *testing.T) {
 			}
 		}
 	})
+}
+
+// drawKinds is lists of rules that differ in little: of those that differ, two in one
+// thing alone.
+func drawKinds(t *rapid.T) [][]modelRule {
+	one := drawRules(t, "kind")
+	kinds := [][]modelRule{one, drawRules(t, "other kind"), {}}
+	for i := range one {
+		near := slices.Clone(one)
+		switch r := &near[i]; rapid.IntRange(0, 4).Draw(t, "differs in") {
+		case 0:
+			r.Priority = 1 - r.Priority
+		case 1:
+			r.Shadow = !r.Shadow && !r.Unlimited
+		case 2:
+			r.Pattern = rapid.SampledFrom(modelPatterns).Draw(t, "pattern")
+		case 3:
+			r.By = []string{"attribute x"}
+		case 4:
+			r.Name += "x"
+		}
+		kinds = append(kinds, near)
+	}
+	return kinds
 }
 
 func (m *model) copied() *model {
