@@ -39,8 +39,10 @@ func (g *group) searchAll(deadline int64) {
 	others.Wait()
 }
 
+// send asks another node, if there is time: what is charged for a caller who has
+// given up already would be lost.
 func (g *group) send(p *part, deadline int64) {
-	if p.owner == none || p.owner == g.routes.self {
+	if p.owner == none || p.owner == g.routes.self || deadline <= g.now {
 		return
 	}
 	if way := g.routes.peers[p.owner]; way != nil {
@@ -48,8 +50,8 @@ func (g *group) send(p *part, deadline int64) {
 	}
 }
 
-// receive waits for the answers to a part. Of whatever nobody has counted it makes
-// open calls.
+// receive waits for the answers to a part. Of whatever nobody has counted, or was
+// asked for, it makes open calls.
 func (g *group) receive(p *part, deadline int64) {
 	here := p.owner == g.routes.self && p.owner != none
 	switch {

@@ -238,3 +238,21 @@ func TestNothingIsTakenAfterADenial(t *testing.T) {
 		}
 	})
 }
+
+// Nobody is asked for a caller whose time is up: it might be counted, and not be
+// given back.
+func TestNobodyIsAskedTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newTrio(t)
+		defer k.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+		defer cancel()
+		time.Sleep(time.Millisecond)
+		deny := withFailure(hourly(t, limit.FixedWindow, 9), limit.FailDeny)
+		charges := []limit.Charge{unit(k.named(t, other, 1), deny), unit(k.named(t, other, 2), deny), unit(k.named(t, third, 3), deny)}
+		v, err := k.decideAll(ctx, charges)
+		if err != nil || v[0].Reason != limit.Unavailable || k.b.asked.Load() != 0 || k.c.asked.Load() != 0 || k.witness.counts()["timeout"] != 3 {
+			t.Errorf("b was asked %d times, c %d: %+v, %v, %v", k.b.asked.Load(), k.c.asked.Load(), v[0], err, k.witness.counts())
+		}
+	})
+}
