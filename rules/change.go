@@ -48,13 +48,13 @@ func (s *Set) apply(changes map[EntityName][]byte) (next *Set, problems []Proble
 		old := s.of(name.Kind)[name.Name]
 		switch body := changes[name]; {
 		case body == nil:
-			delete(next.of(name.Kind), name.Name)
+			next.remove(name)
 		case old.exists() && bytes.Equal(body, old.body):
 		default:
 			e, bad := compileBody(name, body)
 			if len(bad) > 0 {
 				problems = append(problems, bad...)
-				delete(next.of(name.Kind), name.Name)
+				next.remove(name)
 				continue
 			}
 			next.put(name, e)

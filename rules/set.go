@@ -21,6 +21,7 @@ const DefaultTier = "default"
 // use. The zero Set has no rules.
 type Set struct {
 	tiers, clients map[string]entity
+	bytes          int // of all bodies
 	shared         shared
 	byHandle       map[unique.Handle[string]]entity // tiers, as clients name theirs
 	standard       entity                           // the default tier; the zero entity when there is none
@@ -33,7 +34,7 @@ type Set struct {
 
 // copied is a Set of the same entities, to be changed and then linked.
 func (s *Set) copied() *Set {
-	return &Set{tiers: cloneMap(s.tiers), clients: cloneMap(s.clients), shared: s.shared.copied(s)}
+	return &Set{tiers: cloneMap(s.tiers), clients: cloneMap(s.clients), bytes: s.bytes, shared: s.shared.copied(s)}
 }
 
 func cloneMap[V any](m map[string]V) map[string]V {
@@ -45,7 +46,17 @@ func cloneMap[V any](m map[string]V) map[string]V {
 
 // put sets an entity.
 func (s *Set) put(name EntityName, e entity) {
+	s.remove(name)
 	s.of(name.Kind)[name.Name] = s.shared.entity(e)
+	s.bytes += len(e.body)
+}
+
+// remove deletes an entity, if it is there.
+func (s *Set) remove(name EntityName) {
+	if e := s.of(name.Kind)[name.Name]; e.exists() {
+		delete(s.of(name.Kind), name.Name)
+		s.bytes -= len(e.body)
+	}
 }
 
 func (s *Set) of(kind EntityKind) map[string]entity {

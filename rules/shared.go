@@ -6,15 +6,17 @@ package rules
 type shared struct {
 	bodies map[string]*entity // of clients
 	plans  map[string]*plan
+	bytes  int // about: of the bodies that these were compiled from
 }
 
-// copied is for the Set that follows s. It leaves out what no entity has any
-// more once that is more than the rest.
+// copied is for the Set that follows s. It leaves out what no entity has any more
+// once that may be as much as all entities: by bytes, for one that changes often may
+// be larger than a thousand others.
 func (sh *shared) copied(s *Set) shared {
-	if most := 2 * (len(s.clients) + len(s.tiers)); len(sh.bodies) <= most && len(sh.plans) <= most {
-		return shared{cloneMap(sh.bodies), cloneMap(sh.plans)}
+	if sh.bytes < 3*s.bytes { // up to twice is what the entities have
+		return shared{cloneMap(sh.bodies), cloneMap(sh.plans), sh.bytes}
 	}
-	c := shared{map[string]*entity{}, map[string]*plan{}}
+	c := shared{bodies: map[string]*entity{}, plans: map[string]*plan{}}
 	for _, e := range s.entities() {
 		c.keep(e)
 	}
@@ -35,9 +37,13 @@ func (sh *shared) entity(e entity) entity {
 }
 
 func (sh *shared) keep(e entity) {
-	sh.plans[string(e.key())] = e.plan
-	if e.sharable() {
+	if key := string(e.key()); sh.plans[key] == nil {
+		sh.plans[key] = e.plan
+		sh.bytes += len(e.body)
+	}
+	if e.sharable() && sh.bodies[string(e.body)] == nil {
 		sh.bodies[string(e.body)] = &e
+		sh.bytes += len(e.body)
 	}
 }
 

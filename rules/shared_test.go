@@ -116,3 +116,35 @@ func TestWhatIsSharedIsForgotten(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsSharedIsBoundedInBytes: among many small entities a large one that changes
+// often leaves little behind.
+func TestWhatIsSharedIsBoundedInBytes(t *testing.T) {
+	for _, name := range []func(string) EntityName{tierName, clientName} {
+		changes, bytes := map[EntityName][]byte{}, 0
+		for i := range 200 {
+			changes[name(fmt.Sprint("small", i))] = fmt.Appendf(nil, `{"rules":[{"name":"r%d",%s}]}`, i, countTen)
+		}
+		s := changed(t, new(Set), changes)
+		for i := range 100 {
+			rules := make([]string, 100)
+			for k := range rules {
+				rules[k] = fmt.Sprintf(`{"name":"r%d-%d","route_pattern":"/%[2]d",%s}`, i, k, countTen)
+			}
+			s = changed(t, s, map[EntityName][]byte{name("large"): fmt.Appendf(nil, `{"rules":[%s]}`, strings.Join(rules, ","))})
+		}
+		for _, body := range s.Entities() {
+			bytes += len(body)
+		}
+		kept := 0
+		for body := range s.shared.bodies {
+			kept += len(body)
+		}
+		for key := range s.shared.plans {
+			kept += len(key)
+		}
+		if kept > 5*bytes {
+			t.Errorf("%d bytes are kept of %d", kept, bytes)
+		}
+	}
+}
