@@ -87,6 +87,10 @@ func TestKey(t *testing.T) {
 	if a := c.asked; a.Route != "GET /x" || a.Tier != "free" || a.IP.String() != "192.0.2.1" || !a.Peek {
 		t.Errorf("%+v", a)
 	}
+	rule.Tier = "" // a client's own
+	if got := get200(t, newDoor(c), "/v1/keys/cust_42"); !strings.HasPrefix(got, `{"key":"cust_42","partition":7,"owner":"n2","allowed":true,`) {
+		t.Error(got)
+	}
 	c.at = Location{Verdict: limit.Verdict{Allowed: true}}
 	if got := get200(t, newDoor(c), "/v1/keys/a"); got != `{"key":"a","allowed":true}` {
 		t.Error(got)

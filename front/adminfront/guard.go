@@ -81,7 +81,11 @@ func unauthorized(parameters string) error {
 
 // local says whether the request's Host names this machine without a name server's
 // help: localhost, a loopback address, or the address that the connection came to.
+// Without one, as HTTP/1.0 allows, no browser sent it.
 func local(r *http.Request) bool {
+	if r.Host == "" {
+		return true
+	}
 	host, _, err := net.SplitHostPort(r.Host)
 	if err != nil {
 		host = strings.TrimSuffix(strings.TrimPrefix(r.Host, "["), "]") // without a port
@@ -93,11 +97,12 @@ func local(r *http.Request) bool {
 	return err == nil && (ip.Unmap().IsLoopback() || ip.Unmap() == ours(r))
 }
 
-// ours is the address that the connection came to; the zero Addr if that is unknown.
+// ours is the address that the connection came to, without a zone: clients leave it
+// out of the Host. The zero Addr: it is unknown.
 func ours(r *http.Request) netip.Addr {
 	at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	if !ok {
 		return netip.Addr{}
 	}
-	return at.AddrPort().Addr().Unmap()
+	return at.AddrPort().Addr().Unmap().WithZone("")
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/ringlimit/ringlimit/limit"
 )
 
-// key answers {"key","partition","owner"} and the members of the verdict that a
+// key answers {"key","partition","owner","tier"} and the members of the verdict that a
 // check of cost 1 would get now. Nothing is counted.
 func (d *door) key(w http.ResponseWriter, r *http.Request, key string) {
 	req, err := locateRequest(key, r.URL)
@@ -60,7 +60,9 @@ func appendLocation(b []byte, key string, at *Location, now time.Time) []byte {
 	if at.Verdict.Rule != nil {
 		b = strconv.AppendInt(append(b, `,"partition":`...), int64(at.Partition), 10)
 		b, _ = jsontext.AppendQuote(append(b, `,"owner":`...), at.Owner)
-		b, _ = jsontext.AppendQuote(append(b, `,"tier":`...), at.Verdict.Rule.Tier)
+		if tier := at.Verdict.Rule.Tier; tier != "" { // else the rule is the client's own
+			b, _ = jsontext.AppendQuote(append(b, `,"tier":`...), tier)
+		}
 	}
 	start := len(b)
 	b = front.AppendVerdict(b, &at.Verdict, now)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"strings"
 	"testing"
@@ -326,7 +327,8 @@ func TestHostsWithoutAToken(t *testing.T) {
 	for host, want := range map[string]int{
 		"127.0.0.1:7704": 200, "127.0.0.1": 200, "127.9.9.9:1": 200, "[::1]:7704": 200, "[::1]": 200, "[::ffff:127.0.0.1]:7704": 200,
 		"localhost:7704": 200, "LOCALHOST": 200, "10.0.0.1:7704": 403, "0.0.0.0:7704": 403, "[fe80::1]:7704": 403,
-		"": 403, "evil.example": 403, "evil.example:7704": 403, "localhost.evil.example:7704": 403, "127.0.0.1.evil.example": 403, "2130706433": 403,
+		"":             200, // HTTP/1.0: no browser
+		"evil.example": 403, "evil.example:7704": 403, "localhost.evil.example:7704": 403, "127.0.0.1.evil.example": 403, "2130706433": 403,
 	} {
 		for _, path := range []string{"/v1/members", "/v1/limits", "/v1/ring", "/v1/keys/a", "/debug/pprof/", "/metrics"} {
 			w := call(h, "GET", path, "", "Host: "+host)
@@ -348,9 +350,11 @@ func TestTheListenersOwnAddress(t *testing.T) {
 		{"10.0.0.1", "10.0.0.2:7704", 403},
 		{"10.0.0.1", "node-1:7704", 403},
 		{"2001:db8::1", "[2001:db8:0::1]:7704", 200},
+		{"fe80::1%eth0", "[fe80::1]:7704", 200}, // a zone is not sent
+		{"fe80::1%eth0", "[fe80::2]:7704", 403},
 	} {
 		r := httptest.NewRequest("GET", "http://"+test.host+"/metrics", nil)
-		at := &net.TCPAddr{IP: net.ParseIP(test.at), Port: 7704}
+		at := net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(test.at), 7704))
 		w := httptest.NewRecorder()
 		rulesDoor(&store{}).ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, at)))
 		if w.Code != test.status {
