@@ -95,11 +95,12 @@ func (f *ruleFile) look(to applier) {
 }
 
 // reload applies the file at once, changed or not: a signal says that it is whole,
-// and that it counts more than what was changed since.
+// and that it counts more than what was changed since. Whoever sends it is told why
+// the file is not applied, though it was said before.
 func (f *ruleFile) reload(to applier) {
+	f.lost, f.failed = "", ""
 	data, err := readBounded(f.name, rules.MaxFileBytes)
 	if err != nil {
-		f.lost = ""
 		f.miss(err)
 		return
 	}

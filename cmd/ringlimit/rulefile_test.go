@@ -121,6 +121,9 @@ func TestReload(t *testing.T) {
 	if n := strings.Count(log.String(), "the disk is full"); n != 1 {
 		t.Errorf("told %d times", n)
 	}
+	if f.reload(to); strings.Count(log.String(), "the disk is full") != 2 {
+		t.Error("who sends another signal is told nothing")
+	}
 	to.err = nil
 	if f.look(to); len(to.by) == 2 || to.by[len(to.by)-1] != "changed file "+f.name {
 		t.Errorf("it is not tried again: %q", to.by)
