@@ -2,7 +2,9 @@ package ringlimit
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/ringlimit/ringlimit/limit"
@@ -40,6 +42,16 @@ func (n *Node) Rules() *rules.Set {
 // same.
 func (n *Node) RulesSummary() membership.RulesSummary {
 	return membership.RulesSummary(n.store.Summary())
+}
+
+// RulesETag is an entity tag of all that Rules has, quotes included.
+func (n *Node) RulesETag() string {
+	if s := n.stopgap.Load(); s != nil { // the summary is of the store
+		sum := sha256.Sum256(s.LimitsJSON())
+		return fmt.Sprintf(`"own-%x"`, sum[:8])
+	}
+	is := n.RulesSummary()
+	return fmt.Sprintf(`"%d-%016x"`, is.Version, is.Digest)
 }
 
 // Limits is a tier's rules as they were written, and their entity tag. It reports
@@ -109,6 +121,10 @@ func clientOf(id string) rules.EntityName {
 
 func (n *Node) entity(name rules.EntityName) (body []byte, etag string, ok bool) {
 	e, ok := n.store.Get(name)
+	if s := n.stopgap.Load(); s != nil { // what is enforced is what is shown
+		body, ok = s.Entity(name)
+		e = live.SeedOf(name, body)
+	}
 	if !ok {
 		return nil, "", false
 	}

@@ -307,6 +307,17 @@ func TestAJoinerDoesNotSeedWhatOthersMayHave(t *testing.T) {
 		if v := check(t, n, Request{Key: "k"}); v.Limit != 100 {
 			t.Errorf("without the cluster's rules those of the file are enforced; got %+v", v)
 		}
+		// What is enforced is what is shown.
+		body, tag, ok := n.Limits("default")
+		if want, _ := n.Rules().TierJSON("default"); !ok || string(body) != string(want) || tag == "" {
+			t.Errorf("the tier is shown as %s %s", body, tag)
+		}
+		if all := n.RulesETag(); all == `"0-0000000000000000"` {
+			t.Errorf("rules that are enforced have the tag of none, %s", all)
+		}
+		if _, _, ok := n.Client("nobody"); ok {
+			t.Error("a client is shown that has no entry")
+		}
 		if _, err := n.PutLimits("default", window(1), Precondition{}); !errors.Is(err, ErrNoRules) {
 			t.Errorf("a change: %v", err)
 		}

@@ -33,8 +33,8 @@ func (e *editor) All() (adminfront.Document, error) {
 	if err != nil {
 		return adminfront.Document{}, err
 	}
-	is := n.RulesSummary()
-	return adminfront.Document{ETag: fmt.Sprintf(`"%d-%016x"`, is.Version, is.Digest), Body: n.Rules().LimitsJSON()}, nil
+	tag := n.RulesETag()
+	return adminfront.Document{ETag: tag, Body: n.Rules().LimitsJSON()}, nil
 }
 
 // Get is adminfront.Rules'.

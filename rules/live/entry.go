@@ -82,8 +82,8 @@ func (s Stamp) ETag() string {
 	return fmt.Sprintf(`"%d-%s-%016x"`, s.Version.Count, url.PathEscape(s.Version.Node), s.Sum)
 }
 
-// seed is the entry of an entity in a rule file.
-func seed(name rules.EntityName, body []byte) Entry {
+// SeedOf is the entry of an entity in a rule file; body is its canonical one.
+func SeedOf(name rules.EntityName, body []byte) Entry {
 	sum := sha256.Sum256(body)
 	return Entry{name, Version{Node: hex.EncodeToString(sum[:8])}, body}
 }

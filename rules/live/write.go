@@ -141,7 +141,7 @@ func (s *Store) Seed(set *rules.Set) (bool, error) {
 	}
 	var seeds []Entry
 	for name, body := range set.Entities() {
-		seeds = append(seeds, seed(name, body))
+		seeds = append(seeds, SeedOf(name, body))
 	}
 	if len(seeds) == 0 {
 		return true, nil
