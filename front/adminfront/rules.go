@@ -2,6 +2,7 @@ package adminfront
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -163,10 +164,10 @@ func (d *door) write(r *http.Request, e Entity) (Write, error) {
 	return Write{Entity: e, IfMatch: match, IfNoneMatch: noneMatch, Author: author}, err
 }
 
-// refuseWrite notes who tried what they may not.
+// refuseWrite notes who tried what they may not; of what they sent, a bounded part.
 func (d *door) refuseWrite(w http.ResponseWriter, r *http.Request, e Entity, err error) {
 	if p := front.ProblemOf(err); p.Status == http.StatusUnauthorized || p.Status == http.StatusForbidden {
-		d.Logger.Warn("a change of rules was refused", "address", r.RemoteAddr, "method", r.Method, "entity", string(e.Kind)+"/"+e.Name, "why", p.Detail)
+		d.Logger.Warn("a change of rules was refused", "address", r.RemoteAddr, "method", fmt.Sprintf("%.16s", r.Method), "entity", fmt.Sprintf("%s/%.256s", e.Kind, e.Name), "why", p.Detail)
 	}
 	refuse(w, err)
 }

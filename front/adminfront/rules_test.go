@@ -283,6 +283,17 @@ func TestToken(t *testing.T) {
 	}
 }
 
+// Who may not write has no say in how long the lines are that the log gets of it.
+func TestRefusedWritesAreLoggedBriefly(t *testing.T) {
+	var log strings.Builder
+	h := New(Config{Cluster: &cluster{}, Rules: &store{}, Metrics: metrics, Private: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	long := strings.Repeat("X", 30_000)
+	call(h, long, "/v1/clients/"+long, "")
+	if got := log.String(); len(got) > 2000 || !strings.Contains(got, "a change of rules was refused") {
+		t.Errorf("%d bytes: %.500s", len(got), got)
+	}
+}
+
 // Off loopback all but the metrics needs the token, on it only writes do.
 func TestPrivate(t *testing.T) {
 	for _, test := range []struct {
