@@ -182,6 +182,9 @@ func TestDelete(t *testing.T) {
 	if _, _, err := s.Delete(tier("free"), Precondition{}); !errors.Is(err, ErrInUse) {
 		t.Errorf("a tier with clients: %v, want ErrInUse", err)
 	}
+	if _, _, err := s.Delete(tier("free"), Precondition{IfMatch: `"old"`}); !errors.Is(err, ErrInUse) { // RFC 9110, section 13.2.1
+		t.Errorf("a tier with clients, by an old tag: %v, want ErrInUse", err)
+	}
 	remove(t, s, client("cust"))
 	e := remove(t, s, tier("free"))
 	if e.Body != nil || e.Version != (Version{5, "a"}) {

@@ -46,14 +46,14 @@ func (s *Store) Delete(name rules.EntityName, p Precondition) (was, is Entry, er
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	was = s.entries[name].Entry
-	if was.Body == nil { // whatever p is; see RFC 9110, section 13.2.1
+	if was.Body == nil {
 		return Entry{}, Entry{}, ErrNotFound
-	}
-	if err := p.check(was); err != nil {
-		return Entry{}, Entry{}, err
 	}
 	if name.Kind == rules.TierEntity && s.Rules().Clients(name.Name) > 0 {
 		return Entry{}, Entry{}, ErrInUse
+	}
+	if err := p.check(was); err != nil { // last; see RFC 9110, section 13.2.1
+		return Entry{}, Entry{}, err
 	}
 	written, err := s.write(map[rules.EntityName][]byte{name: nil})
 	if err != nil {
