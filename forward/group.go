@@ -20,7 +20,8 @@ import (
 // once. What one of them takes before another refuses is given back, in the
 // background and once: if that owner is lost just then, so is the refund, which
 // errs to denying. Once this node knows of a denial, or gives one, the others are
-// charged nothing: they are shown, as ViewAll does.
+// charged nothing: they are shown, as ViewAll does. So are those that have still to be
+// looked for when an owner has refused.
 //
 // The caller fills in the Charge of each call; the rest is DecideAll's to change.
 // The error of Refunds is a *limit.RefundError, else it is as Decide's.
@@ -125,7 +126,7 @@ func (g *group) plan(refused bool) {
 }
 
 // locate finds the owners, and says whether the request is known to be refused. A
-// shadow that is known to be needs not be asked for.
+// shadow that is known to refuse need not be asked for.
 func (g *group) locate() (refused bool) {
 	for i := range g.caller {
 		c, v := &g.caller[i], &g.verdicts[i]

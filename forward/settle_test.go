@@ -163,60 +163,6 @@ func TestLostRefunds(t *testing.T) {
 	})
 }
 
-// stuckLocal loses its partitions between a look and the charge, and takes them back
-// when nobody waits any more.
-type stuckLocal struct{ tableLocal }
-
-func (l stuckLocal) Decide(ctx context.Context, now, deadline int64, c *owner.Call, v *limit.Verdict) error {
-	if c.Mode == limit.Take {
-		return context.DeadlineExceeded
-	}
-	return l.tableLocal.Decide(ctx, now, deadline, c, v)
-}
-
-// What this node has seen to be admitted, and then could not charge, is not given
-// back.
-func TestWhatWasOnlyLookedAtIsNotGivenBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		k := newTrio(t)
-		defer k.Close()
-		here, full := unit(k.named(t, self, 1), hourly(t, limit.FixedWindow, 9)), unit(k.named(t, other, 2), hourly(t, limit.FixedWindow, 1))
-		k.takeAll(t, here, full)
-		k.cfg.Local = stuckLocal{tableLocal{k.local}}
-		full.Cost = 2 // never fits
-		k.takeAll(t, here, full)
-		if left := k.left(t, here); left != 8 {
-			t.Errorf("%d of 9 left, of which 1 was taken", left)
-		}
-	})
-}
-
-// apartLocal judges no groups, as when their partitions change hands, and its copies
-// never come.
-type apartLocal struct{ lateLocal }
-
-func (apartLocal) DecideGroup(_ context.Context, _, _ int64, _ []owner.Call, results []owner.Result) {
-	fail(results, owner.ErrNotHolder)
-}
-
-// A charge of this node that has no copy in time is given back also when its group
-// had to be taken apart.
-func TestLateChargesOfADividedGroupAreGivenBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		k := newTrio(t)
-		defer k.Close()
-		k.cfg.Local = apartLocal{lateLocal{tableLocal{k.local}, context.DeadlineExceeded}}
-		deny := withFailure(hourly(t, limit.FixedWindow, 9), limit.FailDeny)
-		charges := []limit.Charge{unit(k.named(t, self, 1), deny), unit(k.named(t, self, 2), deny)}
-		k.takeAll(t, charges...)
-		for i, c := range charges {
-			if left := k.left(t, c); left != 9 {
-				t.Errorf("counter %d: %d of 9 left of a refused request", i, left)
-			}
-		}
-	})
-}
-
 // Once one owner refuses, a counter that has to be looked for is not charged.
 func TestNothingIsTakenAfterADenial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
