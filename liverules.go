@@ -120,11 +120,13 @@ func clientOf(id string) rules.EntityName {
 }
 
 func (n *Node) entity(name rules.EntityName) (body []byte, etag string, ok bool) {
-	e, ok := n.store.Get(name)
 	if s := n.stopgap.Load(); s != nil { // what is enforced is what is shown
-		body, ok = s.Entity(name)
-		e = live.SeedOf(name, body)
+		if body, ok = s.Entity(name); !ok {
+			return nil, "", false
+		}
+		return body, live.SeedOf(name, body).ETag(), true
 	}
+	e, ok := n.store.Get(name)
 	if !ok {
 		return nil, "", false
 	}
