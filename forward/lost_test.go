@@ -33,7 +33,7 @@ const (
 type ordealLocal struct {
 	tableLocal
 	take  fate
-	moved bool
+	moved atomic.Bool
 }
 
 func (l *ordealLocal) Decide(_ context.Context, now, _ int64, c *owner.Call, v *limit.Verdict) error {
@@ -68,9 +68,7 @@ func (l *ordealLocal) DecideGroup(_ context.Context, now, _ int64, calls []owner
 
 // moves says whether the partitions are just moving: once a request.
 func (l *ordealLocal) moves() bool {
-	first := !l.moved
-	l.moved = true
-	return first && (l.take == moving || l.take == movingLate)
+	return (l.take == moving || l.take == movingLate) && l.moved.CompareAndSwap(false, true)
 }
 
 func (l *ordealLocal) late() bool { return l.take == answerLost || l.take == movingLate }
