@@ -86,6 +86,8 @@ var layers = map[string]layer{
 		"the top: files, flags, environment, listeners, signals"},
 	"examples": {nil,
 		"files to read, not code to build on"},
+	"internal/floor": {nil,
+		"what benchmarks compare with; it must not share our code"},
 	"internal/layers": {nil,
 		"the judge stands apart"},
 	"internal/planted": {nil,
@@ -103,9 +105,9 @@ var dependencies = map[string]layer{
 		"the hash of placements"},
 	"github.com/zeebo/xxh3": {[]string{"owner"},
 		"the 128-bit hash of counters"},
-	"google.golang.org/grpc": {[]string{"forward/peerrpc", "forward/peerrpc/peerpb", "cmd/ringlimit"},
+	"google.golang.org/grpc": {[]string{"forward/peerrpc", "forward/peerrpc/peerpb", "cmd/ringlimit", "internal/floor"},
 		"policy and doors stay testable without a network"},
-	"google.golang.org/protobuf": {[]string{"forward/peerrpc", "forward/peerrpc/parcel", "forward/peerrpc/peerpb"},
+	"google.golang.org/protobuf": {[]string{"forward/peerrpc", "forward/peerrpc/parcel", "forward/peerrpc/peerpb", "internal/floor"},
 		"the frame between nodes"},
 	"golang.org/x/sys": {[]string{"internal/planted", "owner/driver", "chaos/netns", "chaos/tap"},
 		"whether the machine has slept; which network a thread is in"},
@@ -129,6 +131,8 @@ var dependencies = map[string]layer{
 // testImports lists what the tests of a folder may import besides what its code
 // may.
 var testImports = map[string]layer{
+	root: {[]string{"internal/floor"},
+		"benchmarks compare a node with the least that a check costs"},
 	"forward/peerrpc": {[]string{"ring"},
 		"its tests put a router on real streams, and a router needs a ring"},
 	"chaos/load": {[]string{"chaos/scenario"},
