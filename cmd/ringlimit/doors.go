@@ -8,10 +8,7 @@ import (
 	"net/http"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/health"
-	healthpb "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/keepalive"
+	"github.com/ringlimit/ringlimit/front/grpcfront"
 )
 
 // Bounds on what a client may hold on to. A check's body has a bound of its own.
@@ -22,9 +19,6 @@ const (
 	profileTimeout = 6 * time.Minute  // admin: a CPU profile takes up to five
 	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 64 << 10
-	maxMessage     = 64 << 10    // of gRPC: health requests are a few bytes
-	maxStreams     = 100         // of gRPC, a connection
-	watchGrace     = time.Second // for gRPC streams to read their last message
 )
 
 // doors are the listeners of one node that face its users.
@@ -98,50 +92,11 @@ func (s httpServer) stop(ctx context.Context) {
 	}
 }
 
-// grpcServer answers grpc.health.v1 about the whole server, named "".
+// grpcServer is the gRPC door.
 type grpcServer struct {
-	*grpc.Server
-	health *health.Server
-	l      net.Listener
+	*grpcfront.Server
+	l net.Listener
 }
 
-func newGRPCServer(l net.Listener) grpcServer {
-	s := grpcServer{
-		l:      l,
-		health: health.NewServer(),
-		Server: grpc.NewServer(
-			grpc.ConnectionTimeout(headerTimeout),
-			grpc.MaxRecvMsgSize(maxMessage),
-			grpc.MaxHeaderListSize(maxHeaderBytes),
-			grpc.MaxConcurrentStreams(maxStreams),
-			grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleTimeout}),
-		),
-	}
-	s.setReady(false) // the library begins with "serving"
-	healthpb.RegisterHealthServer(s.Server, s.health)
-	return s
-}
-
-func (s grpcServer) setReady(ready bool) {
-	status := healthpb.HealthCheckResponse_NOT_SERVING
-	if ready {
-		status = healthpb.HealthCheckResponse_SERVING
-	}
-	s.health.SetServingStatus("", status)
-}
-
-func (s grpcServer) serve() error {
-	if err := s.Serve(s.l); !errors.Is(err, grpc.ErrServerStopped) {
-		return err
-	}
-	return nil
-}
-
-// stop cuts off the streams that watch the health: they would never end
-// themselves.
-func (s grpcServer) stop(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, watchGrace)
-	defer cancel()
-	defer context.AfterFunc(ctx, s.Stop)()
-	s.GracefulStop()
-}
+func (s grpcServer) serve() error             { return s.Serve(s.l) }
+func (s grpcServer) stop(ctx context.Context) { s.Stop(ctx) }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ringlimit/ringlimit"
+	"github.com/ringlimit/ringlimit/front/grpcfront"
 	"github.com/ringlimit/ringlimit/front/httpfront"
 	"github.com/ringlimit/ringlimit/rules"
 )
@@ -73,7 +74,7 @@ type running struct {
 	stand    *standIn
 	editor   *editor
 	registry *prometheus.Registry
-	health   grpcServer
+	grpc     grpcServer
 	servers  []server
 }
 
@@ -99,26 +100,36 @@ func (i *instance) open() (*running, error) {
 	if err != nil {
 		return nil, err
 	}
+	identity := i.identity
+	if identity == nil {
+		identity, _ = httpfront.NewIdentity(httpfront.IdentityConfig{}) // the default is valid
+	}
 	r := &running{
 		instance: i,
 		doors:    doors,
 		stand:    &standIn{},
 		registry: newRegistry(),
-		health:   newGRPCServer(doors.grpc),
 	}
+	r.grpc = grpcServer{l: doors.grpc, Server: grpcfront.New(grpcfront.Config{
+		Checker:   r.stand,
+		Explainer: r.stand,
+		Ready:     r.stand.ready,
+		Network:   identity.Network,
+		Logger:    i.log,
+	})}
 	r.editor = &editor{standIn: r.stand, log: i.log, audit: i.audit}
 	api := httpfront.New(httpfront.Config{
 		Checker:   r.stand,
 		Limits:    inForce{r.stand, i.rules},
 		Explainer: r.stand,
 		Ready:     r.stand.ready,
-		Identity:  i.identity,
+		Identity:  identity,
 		Logger:    i.log,
 	})
 	r.servers = []server{
 		newHTTPServer(doors.http, api, writeTimeout, i.log),
 		newHTTPServer(doors.admin, r.adminHandler(), profileTimeout, i.log),
-		r.health,
+		r.grpc,
 	}
 	return r, nil
 }
@@ -161,7 +172,7 @@ func (r *running) followHealth(ctx context.Context) {
 	}
 }
 
-func (r *running) noteHealth() { r.health.setReady(r.stand.ready() == nil) }
+func (r *running) noteHealth() { r.grpc.SetReady(r.stand.ready() == nil) }
 
 // config is what the node is told of the settings.
 func (r *running) config() ringlimit.Config {

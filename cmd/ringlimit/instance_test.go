@@ -98,22 +98,6 @@ func TestHealthFollowsTheNode(t *testing.T) {
 	<-ended
 }
 
-// Until the node is ready the health says so; the library would begin with
-// "serving".
-func TestHealthBeginsUnready(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	s := newGRPCServer(l)
-	defer s.Stop()
-	got, err := s.health.Check(t.Context(), &healthpb.HealthCheckRequest{})
-	if err != nil || got.Status != healthpb.HealthCheckResponse_NOT_SERVING {
-		t.Errorf("health is %v, %v", got, err)
-	}
-}
-
 func expect(t *testing.T, watch healthpb.Health_WatchClient, want healthpb.HealthCheckResponse_ServingStatus) {
 	t.Helper()
 	got, err := watch.Recv()

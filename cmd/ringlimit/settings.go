@@ -53,7 +53,7 @@ func (s *settings) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&s.name, "name", s.name, "this node's id, unique in the cluster and the same after a restart (default: the id kept in --data-dir; without one HOSTNAME-GOSSIPPORT)")
 	fs.StringVar(&s.dataDir, "data-dir", s.dataDir, "folder of this node for what has to outlive a restart: the rules, and the node's id if --name is absent")
 	fs.StringVar(&s.http, "http", s.http, "listen address of the HTTP API")
-	fs.StringVar(&s.grpc, "grpc", s.grpc, "listen address of gRPC: grpc.health.v1")
+	fs.StringVar(&s.grpc, "grpc", s.grpc, "listen address of the gRPC API and grpc.health.v1")
 	fs.StringVar(&s.peer, "peer", s.peer, "listen address for other nodes' checks")
 	fs.StringVar(&s.gossip, "gossip", s.gossip, "listen address of the gossip, TCP and UDP")
 	fs.StringVar(&s.admin, "admin", s.admin, "listen address of the admin API and /metrics; off loopback it needs --admin-token-file")

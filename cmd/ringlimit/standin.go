@@ -49,7 +49,8 @@ func (s *standIn) Check(ctx context.Context, req limit.Request) (limit.Verdict, 
 	if err != nil {
 		return limit.Verdict{}, err
 	}
-	return n.Check(ctx, req)
+	v, err := n.Check(ctx, req)
+	return v, gone(err)
 }
 
 // Refund is front.Checker's.
@@ -58,7 +59,16 @@ func (s *standIn) Refund(ctx context.Context, req limit.Request) (limit.Verdict,
 	if err != nil {
 		return limit.Verdict{}, err
 	}
-	return n.Refund(ctx, req)
+	v, err := n.Refund(ctx, req)
+	return v, gone(err)
+}
+
+// gone says of a node that has left that another one can be asked.
+func gone(err error) error {
+	if errors.Is(err, ringlimit.ErrLeft) {
+		return front.NewProblem(http.StatusServiceUnavailable, "", "the node has left its cluster; ask another node")
+	}
+	return err
 }
 
 // CheckExplained is httpfront.Explainer's.
@@ -68,6 +78,15 @@ func (s *standIn) CheckExplained(ctx context.Context, req limit.Request) (limit.
 		return limit.Verdict{}, nil, err
 	}
 	return n.CheckExplained(ctx, req)
+}
+
+// ExplainJSON is grpcfront.Explainer's.
+func (s *standIn) ExplainJSON(req limit.Request) ([]byte, error) {
+	n, err := s.get()
+	if err != nil {
+		return nil, err
+	}
+	return n.ExplainJSON(req)
 }
 
 // inForce is the rules as the HTTP door shows them: the node's, and until there is

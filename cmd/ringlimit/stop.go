@@ -25,7 +25,7 @@ type departing interface {
 func (r *running) end(ctx context.Context, node departing) error {
 	r.log.Info("draining")
 	r.stand.draining.Store(true)
-	r.health.setReady(false)
+	r.grpc.SetReady(false)
 	noticed := time.After(r.notice)
 	draining, cancel := context.WithTimeout(ctx, r.settings.drainTimeout)
 	defer cancel()

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ringlimit/ringlimit"
+	"github.com/ringlimit/ringlimit/front/grpcfront"
 )
 
 var errLeft = errors.New("7 partitions are left")
@@ -58,7 +59,7 @@ func TestStopTakesTheLongerOfNoticeAndHandOver(t *testing.T) {
 		{time.Hour, 15 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			r := &running{instance: alone(), stand: &standIn{}, health: newGRPCServer(nil)}
+			r := &running{instance: alone(), stand: &standIn{}, grpc: grpcServer{Server: grpcfront.New(grpcfront.Config{})}}
 			r.notice = time.Second
 			node := &leaver{stand: r.stand, takes: test.takes}
 			r.servers = []server{node}

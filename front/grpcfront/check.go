@@ -1,0 +1,141 @@
+package grpcfront
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/ringlimit/ringlimit/front"
+	"github.com/ringlimit/ringlimit/internal/wire"
+	"github.com/ringlimit/ringlimit/limit"
+)
+
+// maxExplained bounds the answer to a batch: an explanation names every rule of a
+// tier, of which there may be a thousand.
+const maxExplained = 32
+
+// verdictBytes is enough for most of them.
+const verdictBytes = 128
+
+// readCheck reads what the Checker is to be asked.
+func (s *Server) readCheck(ask string, c *wire.Check) error {
+	return s.complete(c, wire.ReadCheck(ask, c))
+}
+
+func (s *Server) readRefund(ask string, c *wire.Check) error {
+	return s.complete(c, wire.ReadRefund(ask, c))
+}
+
+// complete is the end of both.
+func (s *Server) complete(c *wire.Check, err error) error {
+	if err == nil && c.Key == "" {
+		err = &limit.InputError{Field: "key", Problem: "is missing or empty; it must name who is limited"}
+	}
+	if err == nil && c.IP != "" {
+		c.Request.IP, err = front.ParseIP("ip", c.IP)
+		c.Request.IP = s.cfg.Network(c.Request.IP)
+	}
+	return err
+}
+
+func (s *Server) check(ctx context.Context, ask string) (wire.Out, error) {
+	var c wire.Check
+	if err := s.readCheck(ask, &c); err != nil {
+		return nil, err
+	}
+	v, explanation, err := s.answer(ctx, &c)
+	if err != nil {
+		return nil, err
+	}
+	out := wire.AppendVerdict(make([]byte, 0, verdictBytes), &v, s.cfg.Now(), nil)
+	return wire.AppendExplanation(out, explanation), nil
+}
+
+// answer explains first: a check that cannot be explained is not charged.
+func (s *Server) answer(ctx context.Context, c *wire.Check) (v limit.Verdict, explanation []byte, err error) {
+	if c.Explain {
+		if explanation, err = s.cfg.Explainer.ExplainJSON(c.Request); err != nil {
+			return v, nil, err
+		}
+	}
+	v, err = s.cfg.Checker.Check(ctx, c.Request)
+	return v, explanation, err
+}
+
+func (s *Server) refund(ctx context.Context, ask string) (wire.Out, error) {
+	var c wire.Check
+	if err := s.readRefund(ask, &c); err != nil {
+		return nil, err
+	}
+	v, err := s.giveRefund(ctx, &c)
+	if err != nil {
+		return nil, err
+	}
+	return wire.AppendVerdict(make([]byte, 0, verdictBytes), &v, s.cfg.Now(), nil), nil
+}
+
+// giveRefund says "unavailable" when the refund could not be delivered: that is
+// nobody's bug. It may have arrived, so the caller should not send it again.
+func (s *Server) giveRefund(ctx context.Context, c *wire.Check) (limit.Verdict, error) {
+	v, err := s.cfg.Checker.Refund(ctx, c.Request)
+	if err != nil && front.ProblemOf(err).Status == http.StatusInternalServerError {
+		err = front.NewProblem(http.StatusServiceUnavailable, "", "the refund could not be delivered; it may be lost")
+	}
+	return v, err
+}
+
+// item is one check of a batch and its answer. An item that is bad input has its
+// error from the start and is never asked.
+type item struct {
+	check       wire.Check
+	verdict     limit.Verdict
+	explanation []byte
+	err         error
+}
+
+func (s *Server) checkBatch(ctx context.Context, ask string) (wire.Out, error) {
+	checks, err := wire.ReadBatch(ask, nil)
+	if err != nil {
+		return nil, err
+	}
+	items := s.items(checks)
+	front.SideBySide(len(items),
+		func(i int) (string, bool) { return items[i].check.Key, items[i].err == nil },
+		func(i int) {
+			it := &items[i]
+			it.verdict, it.explanation, it.err = s.answer(ctx, &it.check)
+		})
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return s.results(items), nil
+}
+
+func (s *Server) items(checks []string) []item {
+	items := make([]item, len(checks))
+	explained := 0
+	for i := range items {
+		it := &items[i]
+		if it.err = s.readCheck(checks[i], &it.check); it.err != nil || !it.check.Explain {
+			continue
+		}
+		if explained++; explained > maxExplained {
+			it.err = &limit.InputError{Field: "explain", Problem: fmt.Sprintf("is asked for more than %d times in one batch", maxExplained)}
+		}
+	}
+	return items
+}
+
+func (s *Server) results(items []item) wire.Out {
+	now := s.cfg.Now()
+	var rules wire.Numbers
+	out := make([]byte, 0, len(items)*verdictBytes)
+	for i := range items {
+		if it := &items[i]; it.err != nil {
+			out = wire.AppendResultError(out, (*wire.Error)(s.failure(it.err)))
+		} else {
+			out = wire.AppendResult(out, &it.verdict, it.explanation, now, &rules)
+		}
+	}
+	return wire.AppendRules(out, &rules)
+}

@@ -1,0 +1,54 @@
+package grpcfront
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/ringlimit/ringlimit/front"
+	"github.com/ringlimit/ringlimit/internal/wire"
+)
+
+// failure is why there is no verdict, as the client reads it.
+type failure wire.Error
+
+// failure says of an error what [front.ProblemOf] says of it. What that hides is
+// logged.
+func (s *Server) failure(err error) *failure {
+	switch {
+	case errors.Is(err, context.Canceled):
+		return &failure{Code: codes.Canceled, Message: "the call was cancelled before it was decided"}
+	case errors.Is(err, context.DeadlineExceeded):
+		return &failure{Code: codes.DeadlineExceeded, Message: "the call ended before it was decided"}
+	}
+	p := front.ProblemOf(err)
+	f := &failure{Code: codes.Internal, Message: p.Detail, Field: p.Field}
+	switch p.Status {
+	case http.StatusBadRequest:
+		f.Code = codes.InvalidArgument
+	case http.StatusServiceUnavailable:
+		f.Code = codes.Unavailable
+	default:
+		s.cfg.Logger.Error("check failed", "error", err)
+	}
+	return f
+}
+
+// status is the failure of a whole call.
+func (f *failure) status() error {
+	st := status.New(f.Code, f.Message)
+	if f.Code != codes.InvalidArgument {
+		return st.Err()
+	}
+	bad := &errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{{
+		Field: f.Field, Description: f.Message,
+	}}}
+	if detailed, err := st.WithDetails(bad); err == nil { // else the field is not UTF-8
+		st = detailed
+	}
+	return st.Err()
+}
