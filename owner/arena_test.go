@@ -1,7 +1,6 @@
 package owner
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 	"testing"
@@ -9,50 +8,6 @@ import (
 	"github.com/ringlimit/ringlimit/limit"
 	"pgregory.net/rapid"
 )
-
-// Law: names give back what was added, after any compaction.
-func TestNamesEqualMap(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var n names
-		var counters []slot
-		var want [][]byte
-		live := 0
-		t.Repeat(map[string]func(*rapid.T){
-			"add": func(t *rapid.T) {
-				// Around the lengths where the length itself takes one byte more.
-				size := rapid.SampledFrom([]int{0, 1, 126, 127, 128, 129, 16383, 16384}).Draw(t, "size")
-				name := bytes.Repeat([]byte{rapid.Byte().Draw(t, "byte")}, size)
-				before := len(n.text)
-				counters = append(counters, slot{rule: 1, name: n.add(name)})
-				if got := len(n.text) - before; got != nameSize(name) {
-					t.Fatalf("a name of %d bytes took %d; nameSize says %d", size, got, nameSize(name))
-				}
-				want = append(want, name)
-				live += nameSize(name)
-			},
-			"drop": func(t *rapid.T) {
-				if len(want) == 0 {
-					t.Skip("empty")
-				}
-				i := rapid.IntRange(0, len(want)-1).Draw(t, "i")
-				n.drop(counters[i].name)
-				live -= nameSize(want[i])
-				counters, want = slices.Delete(counters, i, i+1), slices.Delete(want, i, i+1)
-			},
-			"compact": func(*rapid.T) { n.compact(counters) },
-			"": func(t *rapid.T) {
-				if got := len(n.text) - n.garbage; got != live {
-					t.Fatalf("%d bytes count as live; want %d", got, live)
-				}
-				for i := range want {
-					if got := n.at(counters[i].name); !bytes.Equal(got, want[i]) {
-						t.Fatalf("name %d is %q; want %q", i, got, want[i])
-					}
-				}
-			},
-		})
-	})
-}
 
 // Law: logs give back what was put, whichever blocks are freed and moved, and
 // hold no chunk but what the blocks need and one spare of each class.
@@ -146,8 +101,8 @@ func TestNamesBeyondThePointer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if full == 0 || tab.Stats().Counters != int64(20-full) || len(tab.partitions[0].names.text) > 1000 {
-		t.Fatalf("%d of 20 refused, %d counters, %d bytes of names", full, tab.Stats().Counters, len(tab.partitions[0].names.text))
+	if full == 0 || tab.Stats().Counters != int64(20-full) || tab.partitions[0].segment(0).names.bytes() > 1000 {
+		t.Fatalf("%d of 20 refused, %d counters, %d bytes of names", full, tab.Stats().Counters, tab.partitions[0].segment(0).names.bytes())
 	}
 	check(t, tab)
 	// Once they equal fresh ones, their names make room.

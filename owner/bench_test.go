@@ -177,8 +177,10 @@ func BenchmarkSweepMillion(b *testing.B) {
 	var sum int64
 	plain := func(i int) {
 		p := &tab.partitions[i%benchPartitions]
-		for k := range p.slots.at {
-			sum += p.slots.at[k].words[0]
+		for s := range p.directory().all() {
+			for k := range s.slots.at {
+				sum += s.slots.at[k].words[0]
+			}
 		}
 	}
 	ours, plains := race(benchPartitions/8, func(int) { tab.Sweep(start, 1) }, plain)

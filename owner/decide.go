@@ -27,11 +27,11 @@ func (t *Table) decide(p *partition, now int64, c *Call, v *limit.Verdict) error
 		return ErrNotHolder
 	}
 	now = max(now, p.floor)
-	i, found := p.slots.find(c.ID)
+	at, found := p.find(c.ID)
 	if !found {
 		return t.first(p, now, c, v)
 	}
-	s := &p.slots.at[i]
+	s := at.slot()
 	rule := t.rules.at(s.rule)
 	if rule != c.Rule && rule.ID() != c.Rule.ID() {
 		t.carried(p, now, s, rule, c, v)

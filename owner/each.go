@@ -16,30 +16,12 @@ func (t *Table) Each(p int, fn func(name []byte, rule *limit.Rule, s limit.State
 	for from, done := uint64(0), false; goOn && !done; {
 		visited := 0
 		pt.mu.Lock()
-		from, done = pt.slots.walk(from, func(s *slot) bool {
+		from, done = pt.walk(from, func(seg *segment, s *slot) bool {
 			rule := t.rules.at(s.rule)
-			goOn = goOn && fn(pt.names.at(s.name), rule, pt.state(s, rule))
+			goOn = goOn && fn(seg.names.at(s.name), rule, pt.state(s, rule))
 			visited++
 			return goOn && visited < eachSlots
 		})
 		pt.mu.Unlock()
 	}
-}
-
-// walk visits the counters in order, beginning with those whose Lo is from,
-// until visit returns false. It returns where to go on, or that it is done.
-func (s *slots) walk(from uint64, visit func(*slot) bool) (next uint64, done bool) {
-	last, on := from, true
-	for i := s.from(from); i < len(s.at); i++ {
-		c := &s.at[i]
-		if c.rule == 0 {
-			continue
-		}
-		if !on && c.id.Lo != last { // never between two with the same Lo
-			return c.id.Lo, false
-		}
-		last = c.id.Lo
-		on = visit(c) && on
-	}
-	return 0, true
 }

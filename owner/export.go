@@ -47,7 +47,10 @@ func (t *Table) Size(p int) (counters, names int) {
 	pt := &t.partitions[p]
 	pt.mu.Lock()
 	defer pt.mu.Unlock()
-	return pt.slots.used, len(pt.names.text) - pt.names.garbage
+	for s := range pt.directory().all() {
+		names += s.names.live()
+	}
+	return pt.used, names
 }
 
 // Export copies out the next counters of a partition as of now, of which it
@@ -60,10 +63,10 @@ func (t *Table) Export(p int, now int64, from Cursor, most int) (entries []Entry
 	pt := &t.partitions[p]
 	pt.mu.Lock()
 	defer pt.mu.Unlock()
-	entries = make([]Entry, 0, max(0, min(most, pt.slots.used)))
+	entries = make([]Entry, 0, max(0, min(most, pt.used)))
 	looked, stamps := 0, 0
-	lo, done := pt.slots.walk(uint64(from), func(s *slot) bool {
-		if e, used := t.export(pt, now, s); used {
+	lo, done := pt.walk(uint64(from), func(seg *segment, s *slot) bool {
+		if e, used := t.export(pt, now, seg, s); used {
 			entries = append(entries, e)
 			stamps += len(e.State.Log)
 		}
@@ -81,8 +84,8 @@ func (t *Table) ExportThese(p int, now int64, ids []ID) (entries []Entry) {
 	pt.mu.Lock()
 	defer pt.mu.Unlock()
 	for _, id := range ids {
-		if i, found := pt.slots.find(id); found {
-			if e, used := t.export(pt, now, &pt.slots.at[i]); used {
+		if at, found := pt.find(id); found {
+			if e, used := t.export(pt, now, at.seg, at.slot()); used {
 				entries = append(entries, e)
 			}
 		}
@@ -91,13 +94,13 @@ func (t *Table) ExportThese(p int, now int64, ids []ID) (entries []Entry) {
 }
 
 // export copies out one counter, unless it equals a fresh one.
-func (t *Table) export(p *partition, now int64, s *slot) (e Entry, used bool) {
+func (t *Table) export(p *partition, now int64, seg *segment, s *slot) (e Entry, used bool) {
 	rule := t.rules.at(s.rule)
 	state := p.state(s, rule)
 	if rule.FreshAt(state) <= now {
 		return Entry{}, false
 	}
-	e = Entry{s.id, p.names.at(s.name), rule, rule.Ship(state, now)}
+	e = Entry{s.id, seg.names.at(s.name), rule, rule.Ship(state, now)}
 	if planted.Fault == planted.AbsoluteTime && rule.Algorithm == limit.TokenBucket {
 		e.State.A += planted.Clock()
 	}

@@ -2,45 +2,73 @@ package owner
 
 import "github.com/ringlimit/ringlimit/limit"
 
-// frameLocks is how many calls of a frame are decided under one hold of their
-// partitions' locks: enough for their cache misses to overlap. With more the
-// sorting costs what the overlap gains.
-const frameLocks = 8
+const (
+	// ahead is how many calls of a frame are touched before the first of them is
+	// decided: as many misses as the processor can have under way, and no more
+	// than stays in its nearest cache.
+	ahead = 64
+	// run is how many calls in a row, of one partition, are decided under one hold
+	// of its lock. Who waits for a moment spins; who waits for longer is put to
+	// sleep, and his other calls with him.
+	run = 16
+)
 
 // DecideFrame answers calls in order, as Decide does, into results of the same
 // length. Takes that are joined are a group: all are charged that pass, or none
 // if one refuses; see decideGroup.
 //
-// It takes the locks of several calls together, to touch all their slots before it
-// decides the first; one by one, each call would wait for its memory alone. With a
-// million counters this halves the time of a call.
+// It touches the slots of many calls before it decides the first; one by one, each
+// call would wait for its memory alone. With ten million counters this halves the
+// time of a call.
 func (t *Table) DecideFrame(now int64, calls []Call, results []Result) {
-	for len(calls) > 0 {
-		n := together(calls)
-		t.decideTogether(now, calls[:n], results[:n])
-		calls, results = calls[n:], results[n:]
+	for i, touched := 0, 0; i < len(calls); {
+		if i >= touched {
+			touched = min(i+ahead, len(calls))
+			t.touch(calls[i:touched])
+		}
+		end := i + together(calls[i:])
+		if calls[end-1].Joined {
+			t.decideTogether(now, calls[i:end], results[i:end])
+		} else {
+			t.decideRun(now, calls[i:end], results[i:end])
+		}
+		i = end
 	}
 }
 
-// together is how many calls to decide under one hold of the locks: whole groups
-// only, and at least one.
+// together is how many calls to decide under one hold of locks: a group, or single
+// calls that share a partition.
 func together(calls []Call) int {
-	n := min(frameLocks, len(calls))
-	if n == len(calls) || !calls[n].Joined {
+	if n := GroupEnd(calls, 0); n > 1 {
 		return n
 	}
-	first := n
-	for first > 0 && calls[first].Joined {
-		first--
+	n := 1
+	for n < min(len(calls), run) && calls[n].Partition == calls[0].Partition && !calls[n].Joined {
+		n++
 	}
-	if first > 0 {
-		return first
+	if n < len(calls) && calls[n].Joined {
+		n-- // it is the first of a group
 	}
-	return GroupEnd(calls, 0)
+	return n
 }
 
+// decideRun answers single calls that share a partition.
+func (t *Table) decideRun(now int64, calls []Call, results []Result) {
+	if p := calls[0].Partition; t.has(p) {
+		t.partitions[p].mu.Lock()
+		defer t.partitions[p].mu.Unlock()
+	}
+	for i := range calls {
+		t.decideOne(now, &calls[i], &results[i])
+	}
+}
+
+// groupPartitions is how many partitions a group usually has at most.
+const groupPartitions = 8
+
+// decideTogether answers a group under the locks of all its partitions.
 func (t *Table) decideTogether(now int64, calls []Call, results []Result) {
-	var room [frameLocks]int // a larger group needs more
+	var room [groupPartitions]int // a larger group needs more
 	set := lockSet(room[:0])
 	for i := range calls {
 		if t.has(calls[i].Partition) {
@@ -49,16 +77,7 @@ func (t *Table) decideTogether(now int64, calls []Call, results []Result) {
 	}
 	t.lock(set)
 	defer t.unlock(set)
-	t.touch(calls)
-	for i := 0; i < len(calls); {
-		end := GroupEnd(calls, i)
-		if end-i > 1 {
-			t.decideGroup(now, calls[i:end], results[i:end])
-		} else {
-			t.decideOne(now, &calls[i], &results[i])
-		}
-		i = end
-	}
+	t.decideGroup(now, calls, results)
 }
 
 // decideOne answers a call whose partition's lock is held.
@@ -107,13 +126,23 @@ func (t *Table) unlock(s lockSet) {
 // has them all under way at once. Inlined, the compiler would notice that nobody
 // wants the sum.
 //
+// It holds no lock: with the locks of all these partitions, a call would wait for
+// the locks of those beside it as well. The directory and the segments are
+// published whole, so it reads nothing but counters, and those only race with
+// writers; what it reads is thrown away.
+//
 //go:noinline
+//go:norace
 func (t *Table) touch(calls []Call) (sum uint32) {
 	for i := range calls {
 		if !t.has(calls[i].Partition) {
 			continue
 		}
-		if s := &t.partitions[calls[i].Partition].slots; len(s.at) > 0 {
+		d := t.partitions[calls[i].Partition].dir.Load()
+		if d == nil {
+			continue
+		}
+		if s := &d.of(calls[i].ID.Lo).slots; len(s.at) > 0 {
 			home := s.home(calls[i].ID.Lo)
 			sum += s.at[home].rule + s.at[home+2].rule // there are `tail` places behind the last home
 		}

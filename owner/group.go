@@ -92,7 +92,7 @@ func (t *Table) takeNew(now int64, calls []Call, results []Result) error {
 }
 
 func (t *Table) exists(c *Call) bool {
-	_, found := t.partitions[c.Partition].slots.find(c.ID)
+	_, found := t.partitions[c.Partition].find(c.ID)
 	return found
 }
 
@@ -103,11 +103,9 @@ func (t *Table) dropNew(calls []Call, results []Result) {
 			continue
 		}
 		p := &t.partitions[calls[i].Partition]
-		if at, found := p.slots.find(calls[i].ID); found {
+		if at, found := p.find(calls[i].ID); found {
 			t.drop(p, at)
-		}
-		if p.names.littered(8) {
-			t.compact(p)
+			t.compact(p, at.seg, 8)
 		}
 	}
 }

@@ -315,7 +315,7 @@ func TestFramesAreCutBetweenGroups(t *testing.T) {
 		}
 		for len(calls) > 0 {
 			n := together(calls)
-			if n < 1 || n < len(calls) && calls[n].Joined || n > frameLocks && n != GroupEnd(calls, 0) {
+			if n < 1 || n < len(calls) && calls[n].Joined || (n > run || calls[n-1].Joined) && n != GroupEnd(calls, 0) {
 				t.Fatalf("%d of %+v", n, calls)
 			}
 			calls = calls[n:]

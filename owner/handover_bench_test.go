@@ -16,12 +16,11 @@ func BenchmarkExportMillion(b *testing.B) {
 	var text []byte
 	plain := func(i int) {
 		p := &tab.partitions[i%benchPartitions]
-		copied, text = make([]slot, 0, p.slots.used), make([]byte, 0, len(p.names.text))
-		for k := range p.slots.at {
-			if s := &p.slots.at[k]; s.rule != 0 {
-				copied, text = append(copied, *s), append(text, p.names.at(s.name)...)
-			}
-		}
+		copied, text = make([]slot, 0, p.used), make([]byte, 0, textOf(tab, i%benchPartitions))
+		p.walk(0, func(seg *segment, s *slot) bool {
+			copied, text = append(copied, *s), append(text, seg.names.at(s.name)...)
+			return true
+		})
 	}
 	ours, plains := race(benchPartitions/32, export, plain)
 	b.ReportAllocs()

@@ -409,7 +409,15 @@ func TestImportBeyondTheBound(t *testing.T) {
 	check(t, there)
 }
 
-// Room that is made ahead is enough, and bounded; what is not needed goes again.
+// textOf is how many bytes of names a partition without garbage has.
+func textOf(t *Table, p int) (sum int) {
+	for s := range t.partitions[p].directory().all() {
+		sum += len(s.names.text)
+	}
+	return sum
+}
+
+// What is prepared is enough, and costs little; what is not needed goes again.
 func TestExpect(t *testing.T) {
 	here, there := holding(Config{Partitions: 1}), NewTable(Config{Partitions: 1, Memory: 1})
 	rule := mustRule(t, per(5, time.Hour, limit.FixedWindow))
@@ -417,7 +425,7 @@ func TestExpect(t *testing.T) {
 		decide(t, here, start, on(here, key(i), rule))
 	}
 	counters, names := here.Size(0)
-	if counters != 3000 || names != len(here.partitions[0].names.text) {
+	if counters != 3000 || names != textOf(here, 0) {
 		t.Fatalf("%d counters, %d bytes of names", counters, names)
 	}
 	there.Expect(0, counters, names)
@@ -426,26 +434,50 @@ func TestExpect(t *testing.T) {
 	}
 	there.SetPhase(0, Acquiring)
 	there.Expect(0, counters, names)
-	made := there.Stats().Bytes
-	imported(t, there, 0, start, exported(t, here, 0, start, 100))
-	if s := there.Stats(); s.Bytes != made || s.Counters != 3000 {
-		t.Errorf("there was room of %d bytes; now %+v", made, s)
+	if s := there.Stats(); s.Bytes > 1<<10 {
+		t.Errorf("%d bytes before anything has come", s.Bytes)
+	}
+	made := map[uint64]*segment{}
+	for _, e := range exported(t, here, 0, start, 100) {
+		imported(t, there, 0, start, []Entry{e})
+		s := there.partitions[0].segment(e.ID.Lo)
+		if first := made[s.low]; first != nil && first != s {
+			t.Fatalf("the segment from %x on was made anew", s.low)
+		}
+		made[s.low] = s
+	}
+	if s := there.Stats(); s.Counters != 3000 || len(made) != 2 || s.Bytes > here.Stats().Bytes*5/4 {
+		t.Errorf("%+v in %d segments; %d bytes where they came from", s, len(made), here.Stats().Bytes)
 	}
 	check(t, there)
+	was := there.Stats()
 	there.Expect(0, 1<<22, 1<<27)
-	boasted := there.Stats().Bytes
-	if boasted > 120<<20 {
-		t.Errorf("%d bytes for a peer that boasts", boasted)
-	}
 	there.Expect(0, -1, -1)
-	if s := there.Stats(); s.Bytes != boasted {
-		t.Errorf("nothing was expected, and %d bytes became %d", boasted, s.Bytes)
+	if s := there.Stats(); s != was {
+		t.Errorf("a partition with counters is as it was, but for %+v; before %+v", s, was)
 	}
-	there.Sweep(start, 1)
-	if s := there.Stats(); s.Bytes > made+made/8 { // names get some room to grow
-		t.Errorf("%d bytes for 3,000 counters, after a sweep", s.Bytes)
+}
+
+// A peer that boasts costs little, and no longer than until the next sweep.
+func TestExpectOfABoaster(t *testing.T) {
+	tab := holding(Config{Partitions: 1})
+	rule := mustRule(t, per(5, time.Hour, limit.FixedWindow))
+	tab.Expect(0, 1<<62, 1<<62)
+	if s := tab.Stats(); s.Bytes > 200<<10 {
+		t.Errorf("%d bytes before anything has come", s.Bytes)
 	}
-	check(t, there)
+	check(t, tab)
+	decide(t, tab, start, on(tab, "a", rule))
+	check(t, tab)
+	tab.Sweep(start, 1)
+	if s := tab.Stats(); s.Counters != 1 || s.Bytes > 20<<10 {
+		t.Errorf("%+v for one counter, after a sweep", s)
+	}
+	tab.Sweep(start+int64(time.Hour), 1)
+	if s := tab.Stats(); s.Bytes != 0 {
+		t.Errorf("%d bytes for nothing", s.Bytes)
+	}
+	check(t, tab)
 }
 
 // An entry that cannot be used is refused by itself, and said so.

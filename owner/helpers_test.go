@@ -64,14 +64,17 @@ func check(t fataler, tab *Table) {
 	for i := range tab.partitions {
 		p := &tab.partitions[i]
 		p.mu.Lock()
-		checkSlots(t, &p.slots)
-		checkNames(t, &p.counters)
-		checkLogs(t, tab, p)
-		for k := range p.slots.at {
-			if n := p.slots.at[k].rule; n != 0 {
-				refs[n]++
+		checkDirectory(t, p)
+		for seg := range p.directory().all() {
+			checkSlots(t, &seg.slots)
+			checkNames(t, seg)
+			for k := range seg.slots.at {
+				if n := seg.slots.at[k].rule; n != 0 {
+					refs[n]++
+				}
 			}
 		}
+		checkLogs(t, tab, p)
 		bytes += p.bytes()
 		p.mu.Unlock()
 	}
@@ -117,19 +120,46 @@ func checkSlots(t fataler, s *slots) {
 	}
 }
 
-func checkNames(t fataler, c *counters) {
+// checkDirectory sees that the segments cover all IDs, one after the other, and
+// that each counter is in its own.
+func checkDirectory(t fataler, p *partition) {
+	t.Helper()
+	used, low, d := 0, uint64(0), p.directory()
+	for s := range d.all() {
+		if s.low != low {
+			t.Fatalf("a segment begins at %x; want %x", s.low, low)
+		}
+		for i := range len(d) >> s.slots.depth {
+			if d[d.index(low)+i].Load() != s {
+				t.Fatalf("an entry of the segment from %x on leads elsewhere", low)
+			}
+		}
+		for i := range s.slots.at {
+			if c := &s.slots.at[i]; c.rule != 0 && d.of(c.id.Lo) != s {
+				t.Fatalf("a counter of %x is in the segment from %x on", c.id.Lo, s.low)
+			}
+		}
+		used += s.slots.used
+		low, _ = s.end()
+	}
+	if low != 0 || used != p.used {
+		t.Fatalf("the segments end at %x and have %d counters; %d are counted", low, used, p.used)
+	}
+}
+
+func checkNames(t fataler, seg *segment) {
 	t.Helper()
 	live := 0
-	for i := range c.slots.at {
-		if s := &c.slots.at[i]; s.rule != 0 {
-			name := c.names.at(s.name)
+	for i := range seg.slots.at {
+		if s := &seg.slots.at[i]; s.rule != 0 {
+			name := seg.names.at(s.name)
 			if id := Seed(7).ID(name); id != s.id {
 				t.Fatalf("the counter at %d has the name of another, %q", i, name)
 			}
 			live += nameSize(name)
 		}
 	}
-	if got := len(c.names.text) - c.names.garbage; got != live {
+	if got := seg.names.live(); got != live {
 		t.Fatalf("%d bytes of names are counted as used, %d are", got, live)
 	}
 }
@@ -137,20 +167,17 @@ func checkNames(t fataler, c *counters) {
 func checkLogs(t fataler, tab *Table, p *partition) {
 	t.Helper()
 	blocks := 0
-	for i := range p.slots.at {
-		s := &p.slots.at[i]
-		if s.rule == 0 {
-			continue
-		}
+	p.walk(0, func(_ *segment, s *slot) bool {
 		if b := logOf(s, tab.rules.at(s.rule)); b != 0 {
 			blocks++
-			if owner := p.logs.classes[b.class()].owners[b.index()]; owner != s.id {
-				t.Fatalf("the log of the counter at %d belongs to another", i)
+			if owner := *p.logs.classes[b.class()].owner(b.class(), b.index()); owner != s.id {
+				t.Fatalf("the log of %v belongs to another", s.id)
 			}
 		}
-	}
+		return true
+	})
 	for k := range p.logs.classes {
-		blocks -= len(p.logs.classes[k].owners)
+		blocks -= p.logs.classes[k].blocks
 	}
 	if blocks != 0 {
 		t.Fatalf("%d more logs are used than there are", blocks)

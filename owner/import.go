@@ -3,6 +3,7 @@ package owner
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 
 	"github.com/ringlimit/ringlimit/internal/planted"
 	"github.com/ringlimit/ringlimit/limit"
@@ -11,7 +12,7 @@ import (
 // importEntries is how many counters Import merges under one hold of the lock.
 const importEntries = 128
 
-// What Expect believes at most: 75 MB, and 32 MB of names.
+// What Expect believes at most.
 const (
 	mostExpected      = 1 << 20
 	mostExpectedNames = 32 << 20
@@ -38,22 +39,28 @@ func (t *Table) Import(p int, now int64, entries []Entry) error {
 	return errors.Join(unusable...)
 }
 
-// Expect makes room at once for so many counters more, with names of so many
+// Expect prepares an empty partition for so many counters, with names of so many
 // bytes in all, that Import is about to bring. Without it Import is slower, for
-// counters come in order and meet in one corner of a small table. What is made
-// for counters that never come is given back in time.
+// counters come in order and meet in one corner of a small table. Little is made
+// before they come, and it goes with the next sweep if they do not.
 func (t *Table) Expect(p int, counters, names int) {
 	pt := &t.partitions[p]
 	pt.mu.Lock()
 	defer pt.mu.Unlock()
-	if pt.phase != Acquiring && pt.phase != Holding {
+	if pt.phase != Acquiring && pt.phase != Holding || pt.used > 0 || counters <= 0 {
 		return
 	}
-	counters, names = min(max(counters, 0), mostExpected), min(max(names, 0), mostExpectedNames)
-	if homes := roomy(pt.slots.used + counters); homes > pt.slots.homes {
-		t.resize(pt, homes, beyondBound)
+	t.empty(pt)
+	counters, names = min(counters, mostExpected), min(max(names, 0), mostExpectedNames)
+	depth := uint8(bits.Len(uint(max(counters/t.large, names/segmentText))))
+	d := divided(depth)
+	for i := range d {
+		// Not all get the same: a few more than the average fit.
+		d[i].Load().expected = int32(counters>>depth*17/16 + 1)
+		d[i].Load().text = int32(names>>depth*17/16 + 1)
 	}
-	t.roomForName(pt, names, beyondBound)
+	pt.dir.Store(&d)
+	t.memory.add(d.bytes())
 }
 
 // importBatch reports false when the partition receives nothing.
@@ -87,12 +94,11 @@ func (t *Table) receive(p *partition, now int64, e *Entry) error {
 	if e.Rule.FreshAt(state) <= now {
 		return nil
 	}
-	i, found := p.slots.find(e.ID)
-	if found {
-		t.join(p, now, &p.slots.at[i], e.Rule, state)
+	if at, found := p.find(e.ID); found {
+		t.join(p, now, at.slot(), e.Rule, state)
 		return nil
 	}
-	if !t.makeRoom(p, e.Name, state.Log, beyondBound) {
+	if !t.makeRoom(p, e.ID, e.Name, state.Log, beyondBound) {
 		return ErrFull // of names: a slot could not point at this one
 	}
 	t.insert(p, e.ID, e.Name, e.Rule, &state)

@@ -133,6 +133,7 @@ func TestTableEqualsMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		memory := rapid.SampledFrom([]int64{6 << 10, 20 << 10, 1 << 30}).Draw(t, "memory")
 		tab := holding(Config{Partitions: 2, Memory: memory})
+		tab.large = rapid.SampledFrom([]int{32, 64, segmentCounters}).Draw(t, "large")
 		m := &model{phase: []Phase{Holding, Holding}, state: map[string]modelled{}}
 		now := start
 		keys := rapid.SampledFrom([]int{5, 40, 400}).Draw(t, "keys")

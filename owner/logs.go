@@ -18,7 +18,12 @@ type logs struct {
 // class keeps its blocks in chunks, because one large array would have to be
 // copied whole to grow.
 type class struct {
-	chunks [][]limit.Stamp
+	chunks []chunk
+	blocks int // that are in use
+}
+
+type chunk struct {
+	stamps []limit.Stamp
 	owners []ID // the counter of each block
 }
 
@@ -49,7 +54,12 @@ func chunkBytes(k int) int64 { return (stampSize<<k + ownerSize) << shared(k) }
 // place is the whole block.
 func (c *class) place(k, index int) []limit.Stamp {
 	start := index & (1<<shared(k) - 1) << k
-	return c.chunks[index>>shared(k)][start : start+1<<k]
+	return c.chunks[index>>shared(k)].stamps[start : start+1<<k]
+}
+
+// owner is the counter whose block has that index.
+func (c *class) owner(k, index int) *ID {
+	return &c.chunks[index>>shared(k)].owners[index&(1<<shared(k)-1)]
 }
 
 // at is the log in the block. An append to it cannot reach the next block.
@@ -73,7 +83,7 @@ func (l *logs) need(length int) int64 {
 	return chunkBytes(k)
 }
 
-func (c *class) full(k int) bool { return len(c.owners) == len(c.chunks)<<shared(k) }
+func (c *class) full(k int) bool { return c.blocks == len(c.chunks)<<shared(k) }
 
 // put copies a log of that counter into a block of its own.
 func (l *logs) put(id ID, log []limit.Stamp) block {
@@ -86,10 +96,11 @@ func (l *logs) put(id ID, log []limit.Stamp) block {
 	}
 	c := &l.classes[k]
 	if c.full(k) {
-		c.chunks = append(c.chunks, make([]limit.Stamp, 1<<(k+shared(k))))
+		c.chunks = append(c.chunks, chunk{make([]limit.Stamp, 1<<(k+shared(k))), make([]ID, 1<<shared(k))})
 	}
-	b := newBlock(len(c.owners), len(log))
-	c.owners = append(c.owners, id)
+	b := newBlock(c.blocks, len(log))
+	c.blocks++
+	*c.owner(k, b.index()) = id
 	copy(l.at(b), log)
 	return b
 }
@@ -110,25 +121,25 @@ func (l *logs) free(b block) (moved ID, ok bool, released int64) {
 	}
 	k, hole := b.class(), b.index()
 	c := &l.classes[k]
-	last := len(c.owners) - 1
+	last := c.blocks - 1
 	if hole != last {
 		copy(c.place(k, hole), c.place(k, last))
-		moved, ok = c.owners[last], true
-		c.owners[hole] = moved
+		moved, ok = *c.owner(k, last), true
+		*c.owner(k, hole) = moved
 	}
-	c.owners = c.owners[:last]
+	c.blocks = last
 	return moved, ok, c.shrink(k)
 }
 
 // shrink drops empty chunks and returns their bytes. One is kept while there
 // are blocks, so that a counter that comes and goes does not allocate each time.
 func (c *class) shrink(k int) (released int64) {
-	for n := len(c.chunks); n > 0 && len(c.owners) <= max(0, n-2)<<shared(k); n-- {
-		c.chunks[n-1] = nil
+	for n := len(c.chunks); n > 0 && c.blocks <= max(0, n-2)<<shared(k); n-- {
+		c.chunks[n-1] = chunk{}
 		c.chunks = c.chunks[:n-1]
 		released += chunkBytes(k)
 	}
-	if len(c.owners) == 0 {
+	if c.blocks == 0 {
 		*c = class{}
 	}
 	return released

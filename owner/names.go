@@ -7,8 +7,8 @@ import (
 
 // names holds the counters' names, each behind its length, one after the
 // other. A name is written when its counter comes to be and read by listings
-// and hand-over alone. A dropped one stays as garbage until the next compaction.
-// Nothing is ever overwritten: who grows or compacts makes a new array.
+// and hand-over alone. A dropped one stays as garbage until its segment is built
+// anew. Nothing is ever overwritten.
 type names struct {
 	text    []byte
 	garbage int
@@ -37,23 +37,8 @@ func (n *names) at(offset uint32) []byte {
 // drop makes the name that lies there garbage.
 func (n *names) drop(offset uint32) { n.garbage += nameSize(n.at(offset)) }
 
-// grow makes room for so many bytes in all.
-func (n *names) grow(size int) {
-	n.text = append(make([]byte, 0, size), n.text...)
-}
-
-// compact copies the names that counters use to a new array, without garbage
-// but with some room, and tells the counters where they lie now.
-func (n *names) compact(counters []slot) {
-	live := len(n.text) - n.garbage
-	fresh := names{text: make([]byte, 0, live+live/8)}
-	for i := range counters {
-		if counters[i].rule != 0 {
-			counters[i].name = fresh.add(n.at(counters[i].name))
-		}
-	}
-	*n = fresh
-}
+// live is how many bytes are no garbage.
+func (n *names) live() int { return len(n.text) - n.garbage }
 
 // littered says that at least an n-th part is garbage.
 func (n *names) littered(part int) bool { return n.garbage > 0 && n.garbage*part >= len(n.text) }

@@ -2,8 +2,7 @@ package owner
 
 import (
 	"sync"
-
-	"github.com/ringlimit/ringlimit/limit"
+	"sync/atomic"
 )
 
 // Phase says what a node does with a partition.
@@ -33,77 +32,94 @@ func (ph Phase) String() string {
 type partition struct {
 	mu    sync.Mutex
 	phase Phase
-	counters
+
+	dir  atomic.Pointer[directory] // nil: no counters; Table.touch reads it without the lock
+	used int
+	logs logs
 
 	// floor is when the sweep last dropped a counter. A caller that read the
 	// clock before and waited for the lock must not decide as of then: the
 	// counter was not yet fresh, and would be charged a second time around.
 	floor int64
 
-	next   uint64 // where reclaim goes on
-	barren int64  // reclaim found nothing: not worth another look before this
+	barren int64 // there is no memory, nor was anything found to drop: not worth another try before this
 
 	_ [64]byte // keeps the next partition's lock off our cache lines
 }
 
-// counters is what a partition remembers.
-type counters struct {
-	slots slots
-	names names
-	logs  logs
+// place is where a counter lies, or would. It is good until the next change.
+type place struct {
+	seg *segment
+	i   int
 }
 
-func (c *counters) bytes() int64 { return c.slots.bytes() + c.names.bytes() + c.logs.bytes() }
+func (at place) slot() *slot { return &at.seg.slots.at[at.i] }
 
-// state unpacks a slot. A log's stamps are not copied: they belong to the arena.
-func (c *counters) state(s *slot, rule *limit.Rule) limit.State {
-	if rule.Algorithm != limit.SlidingWindowLog {
-		return limit.State{A: s.words[0], B: s.words[1], C: s.words[2]}
+// find returns the counter's place.
+func (p *partition) find(id ID) (at place, found bool) {
+	s := p.segment(id.Lo)
+	if s == nil {
+		return place{}, false
 	}
-	return limit.State{
-		A:   s.words[0],
-		B:   int64(uint64(s.words[1]) >> 32),
-		C:   int64(uint32(s.words[1])),
-		Log: c.logs.at(block(s.words[2])),
-	}
+	i, found := s.slots.find(id)
+	return place{s, i}, found
 }
 
-// pack is the reverse of state. The log itself has to be in the block already.
-// B and C of a log are places in it and fit into half a word each.
-func pack(s *limit.State, rule *limit.Rule, b block) [3]int64 {
-	if rule.Algorithm != limit.SlidingWindowLog {
-		return [3]int64{s.A, s.B, s.C}
+// segment is where counters with that Lo belong, or nil while there are none.
+func (p *partition) segment(lo uint64) *segment {
+	d := p.dir.Load()
+	if d == nil {
+		return nil
 	}
-	return [3]int64{s.A, s.B<<32 | int64(uint32(s.C)), int64(b)}
+	return d.of(lo)
 }
 
-// logOf is the slot's block; the zero block under a rule that keeps no log.
-func logOf(s *slot, rule *limit.Rule) block {
-	if rule.Algorithm != limit.SlidingWindowLog {
-		return 0
+// directory is p.dir; an empty one while there is none.
+func (p *partition) directory() directory {
+	if d := p.dir.Load(); d != nil {
+		return *d
 	}
-	return block(s.words[2])
+	return nil
 }
 
-// replaceLog moves a log out of the block it has outgrown, or that no longer
-// fits its rule. It returns the new block and by how many bytes the arena grew.
-func (c *counters) replaceLog(id ID, old block, log []limit.Stamp) (b block, grown int64) {
-	if old != 0 && len(log) > 0 && old.class() == classOf(len(log)) {
-		return c.logs.rewrite(old, log), 0
+// walk visits the counters in order, beginning with those whose Lo is from,
+// until visit returns false. It returns where to go on, or that it is done.
+func (p *partition) walk(from uint64, visit func(*segment, *slot) bool) (next uint64, done bool) {
+	next = from
+	for on, more := true, p.dir.Load() != nil; on; {
+		if !more {
+			return 0, true
+		}
+		next, more, on = p.segment(next).walk(next, visit)
 	}
-	grown = c.logs.need(len(log))
-	b = c.logs.put(id, log) // before the old block goes: log may lie in it
-	return b, grown - c.freeLog(old)
+	return next, false
 }
 
-// freeLog gives a block back and returns the bytes that went with it. The
-// counter whose block moved into its place is told.
-func (c *counters) freeLog(b block) (released int64) {
-	moved, ok, released := c.logs.free(b)
-	if ok {
-		i, _ := c.slots.find(moved)
-		s := &c.slots.at[i]
-		s.words[2] = int64(newBlock(b.index(), block(s.words[2]).length()))
+// walk is partition.walk within a segment. It returns whether to go on, and from
+// where if there is more, in this segment or behind it.
+func (s *segment) walk(from uint64, visit func(*segment, *slot) bool) (next uint64, more, on bool) {
+	last, on := from, true
+	for i := s.slots.from(from); i < len(s.slots.at); i++ {
+		c := &s.slots.at[i]
+		if c.rule == 0 {
+			continue
+		}
+		if !on && c.id.Lo != last { // never between two with the same Lo
+			return c.id.Lo, true, false
+		}
+		last = c.id.Lo
+		on = visit(s, c) && on
 	}
-	return released
+	next, more = s.end()
+	return next, more, on || !more
 }
+
+// clear drops all counters and returns what they were in.
+func (p *partition) clear() (directory, logs) {
+	d, l := p.directory(), p.logs
+	p.dir.Store(nil)
+	p.logs, p.used = logs{}, 0
+	return d, l
+}
+
+func (p *partition) bytes() int64 { return p.directory().bytes() + p.logs.bytes() }

@@ -8,7 +8,7 @@ import (
 // slot is one counter. It must stay free of pointers.
 type slot struct {
 	id    ID
-	words [3]int64 // the state; see pack in partition.go
+	words [3]int64 // the state; see pack in state.go
 	rule  uint32   // the registry's number of its rule; 0: the slot is empty
 	name  uint32   // where its name lies
 }
@@ -24,17 +24,19 @@ const (
 // each at its home or pushed to the right of it by its neighbours, never with
 // a gap between. This is linear probing with the probe sequences kept in order
 // (Amble and Knuth, "Ordered hash tables", 1974): a search that fails ends as
-// soon as one that succeeds, removal leaves no tombstone, growth is one pass
-// from left to right, and a walk can go on after any change.
+// soon as one that succeeds, removal leaves no tombstone, a larger copy or one
+// half is made in one pass from left to right, and a walk can go on after any
+// change.
 type slots struct {
 	at    []slot
-	homes int // how many of the places are homes
+	homes int   // how many of the places are homes
+	depth uint8 // in so many leading bits of Lo all counters here agree
 	used  int
 }
 
 // home is where a counter would stand in an empty table. It grows with lo.
 func (s *slots) home(lo uint64) int {
-	hi, _ := bits.Mul64(lo, uint64(s.homes))
+	hi, _ := bits.Mul64(lo<<(s.depth&63), uint64(s.homes))
 	return int(hi)
 }
 
@@ -75,45 +77,19 @@ func (s *slots) remove(i int) {
 
 // full says that there must be more room before the next insert: the homes are
 // filled to 85 %, or the last place is taken, so that nobody can be pushed on.
-func (s *slots) full() bool { return s.crowded() || s.at[len(s.at)-1].rule != 0 }
-
-func (s *slots) crowded() bool { return (s.used+1)*20 > s.homes*17 }
-
-// sparse says that a third of the homes would do.
-func (s *slots) sparse() bool { return s.homes > minHomes && s.used*4 < s.homes }
-
-// roomy is a number of homes that so many counters fill to 68 %: a quarter
-// more of them can come before the next growth.
-func roomy(used int) int { return max(minHomes, used*25/17) }
-
-// resized is a copy with another number of homes. Its tail is free, so that
-// growing makes room even where all counters want the same home.
-func (s *slots) resized(homes int) slots {
-	n := slots{at: make([]slot, s.length(homes)), homes: homes, used: s.used}
-	n.spread(s.at, n.at)
-	return n
+func (s *slots) full() bool {
+	return (s.used+1)*20 > s.homes*17 || s.at[len(s.at)-1].rule != 0
 }
 
-// length is how many places a copy with so many homes has.
-func (s *slots) length(homes int) int {
-	n := slots{homes: homes}
-	return max(homes, n.spread(s.at, nil)) + tail
-}
+// sparse says that half of the homes would do.
+func (s *slots) sparse() bool { return s.homes > minHomes && s.used*2 < s.homes }
 
-// spread copies the counters to their places in dst and returns the first
-// place behind the last; without dst it only measures.
-func (s *slots) spread(counters, dst []slot) (end int) {
-	for k := range counters {
-		if counters[k].rule == 0 {
-			continue
-		}
-		i := max(end, s.home(counters[k].id.Lo))
-		if dst != nil {
-			dst[i] = counters[k]
-		}
-		end = i + 1
-	}
-	return end
+// roomy is a number of homes that so many counters fill to 75 %: an eighth more
+// of them can come before there must be more room. With the places behind them
+// they fill the pages that the allocator gives.
+func roomy(used int) int {
+	homes := max(minHomes, used*4/3)
+	return inPages((homes+tail)*int(slotSize))/int(slotSize) - tail
 }
 
 // from is the place of the first counter with such a Lo or a larger one.
@@ -126,3 +102,17 @@ func (s *slots) from(lo uint64) int {
 }
 
 func (s *slots) bytes() int64 { return int64(len(s.at)) * slotSize }
+
+// The allocator gives arrays of more than 32 KiB in pages of 8 KiB.
+const (
+	wholePages = 32 << 10
+	pageSize   = 8 << 10
+)
+
+// inPages is how many bytes the allocator takes for an array of so many.
+func inPages(bytes int) int {
+	if bytes <= wholePages {
+		return bytes
+	}
+	return (bytes + pageSize - 1) &^ (pageSize - 1)
+}

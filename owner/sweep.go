@@ -64,27 +64,36 @@ func (t *Table) sweep(p *partition, now int64) (dropped int) {
 	for from, more := uint64(0), true; more; runtime.Gosched() {
 		var n int
 		p.mu.Lock()
-		n, from, more = t.dropFresh(p, now, from, sweepSlots)
-		if !more {
-			t.tidy(p)
-		}
+		n, from, more = t.sweepStep(p, now, from)
 		p.mu.Unlock()
 		dropped += n
 	}
 	return dropped
 }
 
-// dropFresh looks at about so many counters, beginning with those whose Lo is
-// from, and drops the ones that equal fresh ones. It judges and drops under one
-// hold of the lock: a counter that is used again in between is not lost. It
-// returns where to go on, or that there are no more.
-func (t *Table) dropFresh(p *partition, now int64, from uint64, budget int) (dropped int, next uint64, more bool) {
-	s := &p.slots
-	if s.used == 0 {
+// sweepStep looks at the next counters of a segment, and tidies it when it has
+// seen all. It returns where to go on, or that it was the partition's last.
+func (t *Table) sweepStep(p *partition, now int64, from uint64) (dropped int, next uint64, more bool) {
+	s := p.segment(from)
+	if s == nil {
 		return 0, 0, false
 	}
+	if dropped, next, more = t.dropFresh(p, s, now, from, sweepSlots); more {
+		return dropped, next, true
+	}
+	next, more = s.end()
+	t.tidy(p, s)
+	return dropped, next, more
+}
+
+// dropFresh looks at about so many counters of a segment, beginning with those
+// whose Lo is from, and drops the ones that equal fresh ones. It judges and drops
+// under one hold of the lock: a counter that is used again in between is not lost.
+// It returns where to go on, or that the segment has no more.
+func (t *Table) dropFresh(p *partition, seg *segment, now int64, from uint64, budget int) (dropped int, next uint64, more bool) {
+	s := &seg.slots
 	last := from
-	for i := s.from(from); i < len(s.at); {
+	for i := s.from(from); i < len(s.at) && s.used > 0; {
 		switch lo := s.at[i].id.Lo; {
 		case s.at[i].rule == 0:
 			i++
@@ -92,7 +101,7 @@ func (t *Table) dropFresh(p *partition, now int64, from uint64, budget int) (dro
 			return dropped, lo, true
 		default:
 			last, budget = lo, budget-1
-			if t.dropIfFresh(p, i, now) {
+			if t.dropIfFresh(p, place{seg, i}, now) {
 				dropped++ // and the next counter may stand at i now
 			} else {
 				i++
@@ -102,46 +111,53 @@ func (t *Table) dropFresh(p *partition, now int64, from uint64, budget int) (dro
 	return dropped, 0, false
 }
 
-// dropIfFresh drops the counter at i if it equals a fresh one.
-func (t *Table) dropIfFresh(p *partition, i int, now int64) bool {
-	s := &p.slots.at[i]
+// dropIfFresh drops the counter there if it equals a fresh one.
+func (t *Table) dropIfFresh(p *partition, at place, now int64) bool {
+	s := at.slot()
 	rule := t.rules.at(s.rule)
 	if rule.FreshAt(p.state(s, rule)) > now {
 		return false
 	}
-	t.drop(p, i)
+	t.drop(p, at)
 	p.floor = max(p.floor, now)
 	t.dropped.Add(1)
 	return true
 }
 
-// drop removes the counter at i.
-func (t *Table) drop(p *partition, i int) {
-	s := &p.slots.at[i]
+// drop removes the counter there.
+func (t *Table) drop(p *partition, at place) {
+	s := at.slot()
 	t.memory.add(-p.freeLog(logOf(s, t.rules.at(s.rule))))
-	p.names.drop(s.name)
+	at.seg.names.drop(s.name)
 	t.rules.release(s.rule)
-	p.slots.remove(i)
+	at.seg.slots.remove(at.i)
+	p.used--
 }
 
-// tidy gives back memory that the partition's counters no longer need.
-func (t *Table) tidy(p *partition) {
-	if p.slots.used == 0 {
-		t.memory.add(-p.bytes())
-		p.counters = counters{}
+// tidy gives back memory that a segment, and with it perhaps the partition, no
+// longer needs.
+func (t *Table) tidy(p *partition, s *segment) {
+	if p.used == 0 {
+		t.empty(p)
 		return
 	}
-	if p.slots.sparse() {
-		t.resize(p, roomy(p.slots.used), withinBound)
+	for b := p.buddy(s); b != nil && s.slots.used+b.slots.used <= t.large/4; b = p.buddy(s) {
+		s = t.merge(p, s, b)
 	}
-	if p.names.littered(3) || p.names.sparse() {
-		t.compact(p)
+	if s.wasteful() {
+		t.rebuild(p, s, 0, 0, withinBound)
 	}
 }
 
-// compact drops the garbage among the names.
-func (t *Table) compact(p *partition) {
-	before := p.names.bytes()
-	p.names.compact(p.slots.at)
-	t.memory.add(p.names.bytes() - before)
+// empty gives back the arrays of a partition without counters.
+func (t *Table) empty(p *partition) {
+	t.memory.add(-p.bytes())
+	p.clear()
+}
+
+// compact drops the garbage among the names of a segment, if that is an n-th part.
+func (t *Table) compact(p *partition, s *segment, part int) {
+	if s.names.littered(part) {
+		t.rebuild(p, s, 0, 0, withinBound)
+	}
 }

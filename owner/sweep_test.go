@@ -22,14 +22,15 @@ func TestRevivedCounterIsNotLost(t *testing.T) {
 	for from, more := uint64(0), true; more; {
 		// The one that the next step comes to is used just before it does.
 		var revived *slot
-		if i := p.slots.from(from); i < len(p.slots.at) {
-			revived = &p.slots.at[i]
+		seg := p.segment(from)
+		if i := seg.slots.from(from); i < len(seg.slots.at) {
+			revived = &seg.slots.at[i]
 		}
-		c := on(tab, string(p.names.at(revived.name)), rule)
+		c := on(tab, string(seg.names.at(revived.name)), rule)
 		if v := decide(t, tab, now, c); !v.Allowed {
 			t.Fatalf("%+v", v)
 		}
-		_, from, more = tab.dropFresh(p, now, from, 2)
+		_, from, more = tab.dropFresh(p, seg, now, from, 2)
 		if v := decide(t, tab, now, c); v.Allowed {
 			t.Fatalf("%q was charged and then dropped", c.Counter)
 		}

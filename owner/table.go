@@ -52,7 +52,8 @@ type Table struct {
 	rules   registry
 	memory  memory
 	now     func() int64
-	maxText int // bytes of names in a partition: slots have 32 bits to point at them
+	large   int // counters in a segment that is split, rather than given more room
+	maxText int // bytes of names in a segment: slots have 32 bits to point at them
 
 	sweeping sync.Mutex // guards cursor
 	cursor   int        // the partition to sweep next
@@ -67,6 +68,7 @@ func NewTable(cfg Config) *Table {
 		partitions: make([]partition, max(1, cfg.Partitions)),
 		memory:     memory{max: cfg.Memory},
 		now:        cfg.Now,
+		large:      segmentCounters,
 		maxText:    math.MaxUint32,
 		pressed:    make(chan struct{}, 1),
 	}
@@ -100,24 +102,27 @@ func (t *Table) Phase(p int) Phase {
 // SetPhase changes the partition's phase. None drops its counters and gives
 // their memory back.
 func (t *Table) SetPhase(p int, ph Phase) {
-	var gone counters
+	var gone directory
+	var stamps logs
 	pt := &t.partitions[p]
 	pt.mu.Lock()
 	pt.phase = ph
 	if ph == None {
-		gone, pt.counters = pt.counters, counters{}
-		pt.floor, pt.next, pt.barren = 0, 0, 0
+		gone, stamps = pt.clear()
+		pt.floor, pt.barren = 0, 0
 	}
 	pt.mu.Unlock()
-	t.forget(&gone)
+	t.forget(gone, stamps)
 }
 
-// forget gives back what counters, which nobody else can reach any more, hold.
-func (t *Table) forget(gone *counters) {
-	t.memory.add(-gone.bytes())
-	for i := range gone.slots.at {
-		if n := gone.slots.at[i].rule; n != 0 {
-			t.rules.release(n)
+// forget gives back what nobody else can reach any more.
+func (t *Table) forget(gone directory, stamps logs) {
+	t.memory.add(-gone.bytes() - stamps.bytes())
+	for s := range gone.all() {
+		for i := range s.slots.at {
+			if n := s.slots.at[i].rule; n != 0 {
+				t.rules.release(n)
+			}
 		}
 	}
 }
@@ -144,7 +149,7 @@ func (t *Table) Stats() Stats {
 	for i := range t.partitions {
 		p := &t.partitions[i]
 		p.mu.Lock()
-		s.Counters += int64(p.slots.used)
+		s.Counters += int64(p.used)
 		if p.phase == Holding {
 			s.Holding++
 		}

@@ -74,10 +74,10 @@ func TestDecideUntilIgnoresTheFloor(t *testing.T) {
 func TestDecideUntilInTheMiddleOfAFrame(t *testing.T) {
 	tab := holding(Config{Partitions: 2})
 	rule := mustRule(t, per(1000, time.Hour, limit.TokenBucket))
-	calls, results := make([]Call, 2*frameLocks), make([]Result, 2*frameLocks)
+	calls, results := make([]Call, 2*run), make([]Result, 2*run)
 	for i := range calls {
 		calls[i] = *on(tab, key(i), rule)
-		calls[i].Partition = i / frameLocks
+		calls[i].Partition = i / run
 	}
 	behind, done := &tab.partitions[1], make(chan struct{})
 	behind.mu.Lock()
@@ -85,22 +85,22 @@ func TestDecideUntilInTheMiddleOfAFrame(t *testing.T) {
 		defer close(done)
 		tab.DecideFrame(start, calls, results)
 	}()
-	for counted := 0; counted < frameLocks; runtime.Gosched() {
+	for counted := 0; counted < run; runtime.Gosched() {
 		p := &tab.partitions[0]
 		p.mu.Lock()
-		counted = p.slots.used
+		counted = p.used
 		p.mu.Unlock()
 	}
 	tab.DecideUntil(start - 1)
 	behind.mu.Unlock()
 	<-done
 	for i := range results {
-		if want := i >= frameLocks; (results[i].Err == ErrNotHolder) != want {
+		if want := i >= run; (results[i].Err == ErrNotHolder) != want {
 			t.Errorf("call %d: %v", i, results[i].Err)
 		}
 	}
-	if behind.slots.used != 0 {
-		t.Errorf("%d calls behind the fence were counted", behind.slots.used)
+	if behind.used != 0 {
+		t.Errorf("%d calls behind the fence were counted", behind.used)
 	}
 }
 
