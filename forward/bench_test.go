@@ -2,6 +2,7 @@ package forward
 
 import (
 	"context"
+	"syscall"
 	"testing"
 	"time"
 
@@ -36,14 +37,17 @@ func BenchmarkDecideHere(b *testing.B) {
 }
 
 // BenchmarkDenyCache is a client who is over the limit of another node's
-// counter, on all cores.
+// counter, on all cores. cpu-ns is processor time a check, on whatever core;
+// clock-x compares it with reading the clock, which is part of it.
 func BenchmarkDenyCache(b *testing.B) {
-	f := newFixture(b, func(c *Config) { c.Now = limit.NewClock().Now })
+	clock := limit.NewClock()
+	f := newFixture(b, func(c *Config) { c.Now = clock.Now })
 	f.publish(b, map[membership.NodeID]Peer{other: peerFunc(func(context.Context, *owner.Call, int64) (limit.Verdict, error) {
 		return limit.Verdict{RetryAfter: time.Hour}, nil
 	})})
 	name, rule := f.nameOf(b, other), tokens(b, 1)
 	b.ReportAllocs()
+	used := processors()
 	b.RunParallel(func(pb *testing.PB) {
 		call := owner.Call{Charge: limit.Charge{Counter: name, Rule: rule, Cost: 1}}
 		var v limit.Verdict
@@ -54,4 +58,21 @@ func BenchmarkDenyCache(b *testing.B) {
 			}
 		}
 	})
+	used = processors() - used
+	clocked := processors()
+	for range b.N {
+		clock.Now()
+	}
+	clocked = processors() - clocked
+	b.ReportMetric(float64(used)/float64(b.N), "cpu-ns")
+	b.ReportMetric(float64(used)/float64(max(1, clocked)), "clock-x")
+}
+
+// processors is what the process has used, user and system.
+func processors() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

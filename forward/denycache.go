@@ -30,8 +30,8 @@ func (d *denyCache) find(now int64, c *owner.Call, v *limit.Verdict) bool {
 	if c.Cost != 1 {
 		return false
 	}
-	e, ok := d.recall(now, c)
-	if !ok {
+	e := d.recall(now, c)
+	if e == nil {
 		return false
 	}
 	*v = limit.Verdict{

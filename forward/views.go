@@ -30,8 +30,8 @@ func newViews(size int) *views { return &views{newCache[view](size)} }
 
 // find shows a call's limit in v, if the view on it is fresh and of the same cost.
 func (w *views) find(now int64, c *owner.Call, v *limit.Verdict) bool {
-	e, ok := w.recall(now, c)
-	if !ok || e.cost != c.Cost {
+	e := w.recall(now, c)
+	if e == nil || e.cost != c.Cost {
 		return false
 	}
 	*v = limit.Verdict{
