@@ -1,0 +1,67 @@
+package rival
+
+// All is every contender, in the order of the table.
+func All() []Entry {
+	tax := []Cell{{64, "uniform-10k"}}
+	batch := []Cell{{8, "uniform-10k"}}
+	crowd := []Cell{{1024, "uniform-10k"}}
+	return []Entry{
+		{Name: "ringlimit-owner", Kind: InProcess, Memory: true, What: "ringlimit: Node.Check of a counter that this node owns",
+			make: func(l Limit) Rival { return &owner{limit: l} }},
+		{Name: "x-time-rate", Kind: InProcess, Memory: true, What: "golang.org/x/time/rate, a limiter for each key in a sync.Map",
+			make: func(l Limit) Rival { return &timeRate{limit: l} }},
+		{Name: "throttled", Kind: InProcess, Memory: true, What: "throttled/v2 with its store in memory",
+			make: func(l Limit) Rival { return &gcra{limit: l} }},
+		{Name: "go-limiter", Kind: InProcess, Memory: true, What: "sethvargo/go-limiter with its store in memory",
+			make: func(l Limit) Rival { return &goLimiter{limit: l} }},
+		{Name: "ringlimit-denied", Kind: InProcess, Refused: true, Only: []Cell{{1, "one"}, {64, "one"}}, What: "ringlimit: a denial that the node remembers (deny cache)",
+			make: func(Limit) Rival { return &denied{forward{fleet: fleet{limit: overNetwork}}} }},
+
+		{Name: "ringlimit-forward", Kind: OneHop, What: "ringlimit: Node.Check that another node decides; one gateway, two owners, no copies",
+			make: func(l Limit) Rival { return &forward{fleet: fleet{limit: l}} }},
+		{Name: "ringlimit-forward-auto", Kind: OneHop, What: "the same with copies to a standby (durability: auto, the default)",
+			make: func(l Limit) Rival { return &forward{fleet: fleet{limit: l}, tier: "auto"} }},
+		{Name: "tcp", Kind: OneHop, What: "bare TCP with the same batching, two owners",
+			make: func(Limit) Rival { return &tcp{} }},
+		{Name: "unary", Kind: OneHop, What: "plain grpc-go unary calls, two owners",
+			make: func(Limit) Rival { return &unary{} }},
+		{Name: "redis", Kind: OneHop, What: "Redis, a token bucket in Lua, one EVALSHA a check through go-redis",
+			make: func(l Limit) Rival { return &redisSingle{redisServer{limit: l, pool: 64}} }},
+		{Name: "redis-pipelined", Kind: OneHop, Memory: true, What: "the same, the checks of all callers in pipelines",
+			make: func(l Limit) Rival {
+				return &redisPipelined{redisServer: redisServer{limit: l, pool: unansweredPipelines}}
+			}},
+		{Name: "gubernator-embedded", Kind: OneHop, What: "gubernator: a node in this process, two elsewhere",
+			make: func(l Limit) Rival { return &gubernatorEmbedded{limit: l} }},
+		{Name: "ringlimit-ten", Kind: OneHop, Only: crowd, What: "ten nodes of ringlimit in one process",
+			make: func(l Limit) Rival { return &together{limit: l, n: 10} }},
+		{Name: "mesh-ten", Kind: OneHop, Only: crowd, What: "ten nodes of a unary gRPC mesh in one process",
+			make: func(Limit) Rival { return &meshTogether{n: 10} }},
+		{Name: "ringlimit-both-ends", Kind: OneHop, Only: tax, What: "ringlimit: three nodes in one process, for the allocations of both ends",
+			make: func(l Limit) Rival { return &bothEnds{limit: l} }},
+
+		{Name: "ringlimit-grpc", Kind: Service, What: "ringlimit: unary gRPC Check into three nodes",
+			make: func(l Limit) Rival { return &grpcService{fleet: fleet{limit: l}} }},
+		{Name: "ringlimit-http", Kind: Service, What: "ringlimit: /v1/check into three nodes",
+			make: func(l Limit) Rival { return &httpCheck{httpService{fleet: fleet{limit: l}}} }},
+		{Name: "mesh", Kind: Service, What: "a unary gRPC mesh of three nodes",
+			make: func(Limit) Rival { return &mesh{} }},
+		{Name: "gubernator", Kind: Service, What: "gubernator: its client into three nodes",
+			make: func(l Limit) Rival { return &gubernatorClient{limit: l} }},
+		{Name: "grpc-owned", Kind: Service, Only: tax, What: "ringlimit: unary gRPC Check at the owner",
+			make: func(l Limit) Rival { return &grpcTax{fleet: fleet{limit: l}} }},
+		{Name: "grpc-forwarded", Kind: Service, Only: tax, What: "the same at a node that forwards it",
+			make: func(l Limit) Rival { return &grpcTax{fleet: fleet{limit: l}, forwarded: true} }},
+		{Name: "authorize-owned", Kind: Service, Only: tax, What: "ringlimit: /v1/authorize at the owner",
+			make: func(l Limit) Rival { return &authorize{fleet: fleet{limit: l}} }},
+		{Name: "authorize-forwarded", Kind: Service, Only: tax, What: "the same at a node that forwards it",
+			make: func(l Limit) Rival { return &authorize{fleet: fleet{limit: l}, forwarded: true} }},
+
+		{Name: "ringlimit-grpc-1000", Kind: Batched, Batch: 1000, Only: batch, What: "ringlimit: CheckBatch of 1,000 into three nodes",
+			make: func(l Limit) Rival { return &grpcBatch{grpcService{fleet: fleet{limit: l}}} }},
+		{Name: "ringlimit-http-1000", Kind: Batched, Batch: 1000, Only: batch, What: "ringlimit: /v1/checks of 1,000 into three nodes",
+			make: func(l Limit) Rival { return &httpChecks{httpService{fleet: fleet{limit: l}}} }},
+		{Name: "gubernator-1000", Kind: Batched, Batch: 1000, Only: batch, Memory: true, What: "gubernator: GetRateLimits of 1,000 into three nodes",
+			make: func(l Limit) Rival { return &gubernatorClient{limit: l} }},
+	}
+}
