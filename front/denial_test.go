@@ -78,6 +78,10 @@ func TestProblemOf(t *testing.T) {
 			`{"type":"about:blank","title":"Service Unavailable","status":503,"detail":"the request ended before it was decided"}`},
 		{fmt.Errorf("asking: %w", &limit.RefundError{Returned: 1, Of: 2, Err: context.DeadlineExceeded}),
 			`{"type":"about:blank","title":"Failed Dependency","status":424,"detail":"the cost was given back to 1 of 2 limits, and may be lost to the others; do not send the refund again: some would get it twice"}`},
+		{fmt.Errorf("asking: %w", absent(true)),
+			`{"type":"about:blank","title":"Service Unavailable","status":503,"detail":"nobody could be asked to decide the request"}`},
+		{absent(false),
+			`{"type":"about:blank","title":"Internal Server Error","status":500,"detail":"the request could not be decided"}`},
 		{errors.New("password of the database is 1234"),
 			`{"type":"about:blank","title":"Internal Server Error","status":500,"detail":"the request could not be decided"}`},
 	}
@@ -87,3 +91,9 @@ func TestProblemOf(t *testing.T) {
 		}
 	}
 }
+
+// absent says of itself whether it is unavailable.
+type absent bool
+
+func (absent) Error() string       { return "10.0.0.7 is gone" }
+func (a absent) Unavailable() bool { return bool(a) }

@@ -38,10 +38,18 @@ func NewProblem(status int, field, detail string) *Problem {
 
 func (p *Problem) Error() string { return p.Detail }
 
+// unavailable is an error of a Checker that another moment, or another node, may
+// not have.
+type unavailable interface {
+	error
+	Unavailable() bool
+}
+
 // ProblemOf says how an error is told to the client: a *Problem as it is, bad
 // input as 400, a refund that was not delivered whole as 424, which nobody sends
-// again by himself, a caller who gave up as 503 and anything else as 500, without its
-// text, which may hold what is none of the client's business.
+// again by himself, a caller who gave up and a Checker that says so itself as 503, and
+// anything else as 500, without its text, which may hold what is none of the
+// client's business.
 func ProblemOf(err error) *Problem {
 	var problem *Problem
 	var input *limit.InputError
@@ -57,6 +65,9 @@ func ProblemOf(err error) *Problem {
 			refund.Returned, refund.Of))
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return NewProblem(http.StatusServiceUnavailable, "", "the request ended before it was decided")
+	}
+	if u, ok := errors.AsType[unavailable](err); ok && u.Unavailable() {
+		return NewProblem(http.StatusServiceUnavailable, "", "nobody could be asked to decide the request")
 	}
 	return NewProblem(http.StatusInternalServerError, "", "the request could not be decided")
 }

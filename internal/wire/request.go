@@ -30,7 +30,7 @@ func AppendRefund(b []byte, req *limit.Request) []byte {
 	}
 	b = appendString(b, four, req.Tier)
 	if req.IP.IsValid() {
-		b = appendString(b, five, req.IP.String())
+		b = appendString(b, five, req.IP.WithZone("").String())
 	}
 	for name, value := range req.Attributes {
 		var at int

@@ -36,6 +36,22 @@ func AppendCall(b []byte, id uint64, req *limit.Request, refund bool) []byte {
 	return end(end(AppendCheck(b, req), at), call)
 }
 
+// KeepCalls drops calls from what AppendCall has written, by their ids.
+func KeepCalls(b []byte, keep func(id uint64) bool) []byte {
+	kept, all := b[:0], string(b)
+	for len(all) > 0 {
+		var f field
+		var c Call
+		rest, _ := f.cut(all) // our own
+		_ = c.read(f.bytes)
+		if keep(c.ID) {
+			kept = append(kept, all[:len(all)-len(rest)]...)
+		}
+		all = rest
+	}
+	return kept
+}
+
 // MaxCallSize bounds what AppendCall appends.
 func MaxCallSize(req *limit.Request) int {
 	n := 128 + len(req.Key) + len(req.Route) + len(req.Tier)

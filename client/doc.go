@@ -1,0 +1,25 @@
+// Package client asks a cluster of ringlimit nodes over gRPC. A [Client] is a
+// front.Checker, so that the HTTP middleware runs on a remote cluster as it does on
+// an embedded node.
+//
+// It keeps one stream of checks to each of the nodes that it was given, and spreads
+// its calls over them: each goes to the one of two random nodes that owes it fewer
+// answers. Any node answers for the whole cluster.
+//
+// The life of one call:
+//
+//	1  Client.call     picks a node (client.go)
+//	2  batcher.add     puts the call into the node's open frame (batcher.go)
+//	3  batcher.lead    who finds fewer than two messages unread sends the frame
+//	4  node.converse   reads the answers, as they come, in any order (node.go)
+//	5  waiters.await   the caller wakes, or has left (waiter.go)
+//
+// A call is sent once. What was in flight when a stream broke fails with ErrLost, for
+// it may have been counted; what was not sent goes to another node. A node that is
+// going to stop says farewell first, and answers what it was sent: a rolling restart
+// of the cluster fails no call.
+//
+// A broken stream is made anew at once; a node that cannot be reached is tried again
+// after a pause, which grows to a second. While no node could be reached yet calls
+// wait, within their time; when all are gone they fail at once with ErrUnavailable.
+package client
