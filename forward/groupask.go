@@ -118,7 +118,7 @@ func (g *group) search(i int, deadline int64) {
 	s := search{router: r, deadline: deadline, asked: place.asked, here: place.asked == g.routes.id}
 	answered := result.Err
 	*result = owner.Result{}
-	result.Verdict, result.Err = s.run(g.ctx, g.routes, c, answered)
+	result.Err = s.run(g.ctx, g.routes, c, &result.Verdict, answered)
 	place.asked = s.asked
 	sure := result.Err == nil || s.here // this node knows what it has charged when its copy is late
 	result.Taken = sure && result.Verdict.Allowed && c.Mode == limit.Take

@@ -55,7 +55,7 @@ func (f *refunds) send(c *owner.Call, taken int64) {
 func (f *refunds) deliver(c *owner.Call, taken int64) {
 	r := f.router
 	s := search{router: r, deadline: r.cfg.Now() + int64(r.cfg.Deadline), taken: taken}
-	_, err := s.run(context.Background(), r.routes.Load(), c, nil)
+	err := s.run(context.Background(), r.routes.Load(), c, new(limit.Verdict), nil)
 	r.forget(c.ID) // after an error too: it may have been given back
 	if err != nil {
 		r.cfg.Observer.ForwardFailed(lostRefund)

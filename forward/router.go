@@ -138,27 +138,29 @@ func (r *Router) decide(ctx context.Context, c *owner.Call, v *limit.Verdict) (e
 			return nil
 		}
 	}
-	*v, err = r.forward(ctx, now, t, c, err)
-	return err
+	return r.forward(ctx, now, t, c, v, err)
 }
 
 // forward asks until somebody decides, or the time is up. ours is what this node
-// has answered as the owner by t; nil when it is not.
-func (r *Router) forward(ctx context.Context, now int64, t *routes, c *owner.Call, ours error) (limit.Verdict, error) {
+// has answered as the owner by t, perhaps after a while; nil when it is not.
+func (r *Router) forward(ctx context.Context, now int64, t *routes, c *owner.Call, v *limit.Verdict, ours error) error {
 	s := search{router: r, deadline: r.deadline(ctx, now), asked: r.cfg.Self, here: true}
-	v, err := s.run(ctx, t, c, ours)
+	if ours == nil {
+		s.fresh = now
+	}
+	err := s.run(ctx, t, c, v, ours)
 	if c.Mode == limit.Refund {
 		r.forget(c.ID) // after an error too: it may have been given back
 	}
 	if err == nil {
 		r.heard(now, s.here)
-		r.note(now, c, &v, s.here)
-		return v, nil
+		r.note(now, c, v, s.here)
+		return nil
 	}
-	if v, err = r.fail(now, c, s.asked, err); err != nil && c.Mode == limit.Refund {
+	if *v, err = r.fail(now, c, s.asked, err); err != nil && c.Mode == limit.Refund {
 		err = &limit.RefundError{Of: 1, Err: err}
 	}
-	return v, err
+	return err
 }
 
 // forget drops what was said of a counter, for it has been given something back.

@@ -23,62 +23,75 @@ type search struct {
 	asked    membership.NodeID // the last node asked; empty while nobody owns anything
 	here     bool              // it is this very process
 	taken    int64             // when what a Refund gives back was asked for; 0 if nobody knows
+	fresh    int64             // the time, if it was read just now: spares a reading; else 0
 }
 
 // run looks by t, then waits and looks again, for as long as nobody has counted
 // the call and there is time. answered is what the owner by t, being s.asked, has
-// answered already; nil when it was not asked.
-func (s *search) run(ctx context.Context, t *routes, c *owner.Call, answered error) (limit.Verdict, error) {
+// answered already; nil when it was not asked. The verdict is in v unless there is an
+// error.
+func (s *search) run(ctx context.Context, t *routes, c *owner.Call, v *limit.Verdict, answered error) error {
 	for {
-		v, err := s.look(ctx, t, c, answered)
+		err := s.look(ctx, t, c, v, answered)
 		if !uncounted(err) {
-			return v, err
+			return err
 		}
 		// The ring may be replaced meanwhile: ownership is looked up anew.
 		if t, err = s.again(ctx, t, err); err != nil {
-			return limit.Verdict{}, err
+			return err
 		}
 		answered = nil
 	}
 }
 
 // look asks the owner, unless it has answered, and the node that it hints at.
-func (s *search) look(ctx context.Context, t *routes, c *owner.Call, answered error) (v limit.Verdict, err error) {
-	if err = answered; err == nil {
+func (s *search) look(ctx context.Context, t *routes, c *owner.Call, v *limit.Verdict, answered error) error {
+	err := answered
+	if err == nil {
 		var to int
 		if c.Partition, to = t.locate(c.ID.Hi); to == none {
 			s.asked, s.here = "", false
-			return v, ErrNoOwner
+			return ErrNoOwner
 		}
-		v, err = s.ask(ctx, t, t.ring.Nodes()[to], t.peers[to], c)
+		if err = s.ask(ctx, t, t.ring.Nodes()[to], t.peers[to], c, v); err == nil {
+			return nil
+		}
 	}
 	elsewhere, ok := errors.AsType[*transfer.NotMine](err)
 	if !ok || elsewhere.Hint == "" || elsewhere.Hint == s.asked {
-		return v, err
+		return err
 	}
-	return s.ask(ctx, t, elsewhere.Hint, t.way(elsewhere.Hint), c)
+	return s.ask(ctx, t, elsewhere.Hint, t.way(elsewhere.Hint), c, v)
 }
 
 // ask lets one node decide.
-func (s *search) ask(ctx context.Context, t *routes, id membership.NodeID, way Peer, c *owner.Call) (limit.Verdict, error) {
+func (s *search) ask(ctx context.Context, t *routes, id membership.NodeID, way Peer, c *owner.Call, v *limit.Verdict) (err error) {
 	s.asked, s.here = id, id == t.id
-	now := s.router.cfg.Now()
+	now := s.now()
 	if s.taken != 0 {
 		c.Age = age(now, s.taken)
 	}
 	switch {
 	case now >= s.deadline:
-		return limit.Verdict{}, ErrTimeout
+		return ErrTimeout
 	case s.here:
-		var v limit.Verdict
-		err := s.router.cfg.Local.Decide(ctx, now, s.deadline, c, &v)
-		return v, err
+		*v = limit.Verdict{}
+		return s.router.cfg.Local.Decide(ctx, now, s.deadline, c, v)
 	case way == nil:
-		return limit.Verdict{}, ErrAbsent
+		return ErrAbsent
 	}
-	v, err := way.Check(ctx, c, s.deadline)
-	s.router.compare(t, err)
-	return v, err
+	if *v, err = way.Check(ctx, c, s.deadline); err != nil {
+		s.router.compare(t, err)
+	}
+	return err
+}
+
+func (s *search) now() int64 {
+	if now := s.fresh; now != 0 {
+		s.fresh = 0
+		return now
+	}
+	return s.router.cfg.Now()
 }
 
 // compare tells the observer of a refusal by another ring than t's.
