@@ -141,11 +141,11 @@ var dependencies = map[string]layer{
 // testImports lists what the tests of a folder may import besides what its code
 // may.
 var testImports = map[string]layer{
-	root: {[]string{"internal/floor"},
-		"benchmarks compare a node with the least that a check costs"},
+	root: {[]string{"api/ringlimit/v1", "client", "front/grpcfront", "internal/floor"},
+		"benchmarks compare a node with the least that a check costs, and its doors with each other"},
 	"forward/peerrpc": {[]string{"ring"},
 		"its tests put a router on real streams, and a router needs a ring"},
-	"client": {[]string{"api/ringlimit/v1", "front/..."},
+	"client": {[]string{"api/ringlimit/v1", "front/...", "internal/floor"},
 		"its tests ask real doors, and hold it to what a door asks of a checker"},
 	"chaos/load": {[]string{"chaos/scenario"},
 		"a keyspace is made of a scenario's classes"},
