@@ -260,8 +260,9 @@ func (c *conn) attempt(ctx context.Context) (stood bool, err error) {
 func (c *conn) converse(stream checks) error {
 	s := newSession(stream)
 	c.batch.start(s)
+	packet := new(peerpb.Frame) // used again for each answer
 	for leaving := false; ; {
-		packet, err := stream.Recv()
+		err := stream.RecvMsg(packet)
 		switch {
 		case leaving && err == io.EOF:
 			return errFarewell

@@ -35,7 +35,7 @@ func dialOptions(dial func(context.Context, string) (net.Conn, error)) []grpc.Di
 		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: connectTimeout}),
 		grpc.WithStaticStreamWindowSize(window),
 		grpc.WithStaticConnWindowSize(window),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxReply), grpc.WaitForReady(false)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxReply), grpc.WaitForReady(false), grpc.ForceCodecV2(newCodec())),
 		grpc.WithDisableRetry(), // a check must not be sent twice
 		grpc.WithIdleTimeout(0),
 		grpc.WithNoProxy(),
@@ -50,7 +50,8 @@ func serverOptions() []grpc.ServerOption {
 		grpc.StaticStreamWindowSize(window),
 		grpc.StaticConnWindowSize(window),
 		grpc.MaxRecvMsgSize(max(parcel.MaxLetter, maxFrame+32)), // the judge looks at a frame's size
-		grpc.MaxConcurrentStreams(8),                            // a peer opens three, one to ask for rules, and others while those end
+		grpc.ForceServerCodecV2(newCodec()),
+		grpc.MaxConcurrentStreams(8), // a peer opens three, one to ask for rules, and others while those end
 		grpc.MaxHeaderListSize(8 << 10),
 		grpc.WaitForHandlers(true), // who stops a server may free what it uses
 		grpc.ConnectionTimeout(2 * connectTimeout),
