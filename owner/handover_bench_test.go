@@ -6,7 +6,7 @@ import "testing"
 // copy of its slot and its name.
 func BenchmarkExportMillion(b *testing.B) {
 	const n = 1_000_000
-	tab, _ := fill(b, n)
+	tab := fill(b, n)
 	export := func(i int) {
 		for from, done := Cursor(0), false; !done; {
 			_, from, done = tab.Export(i%benchPartitions, start, from, 512)
@@ -38,7 +38,7 @@ func BenchmarkExportMillion(b *testing.B) {
 // Take that would create it there.
 func BenchmarkImportMillion(b *testing.B) {
 	const n = 1_000_000
-	tab, _ := fill(b, n)
+	tab := fill(b, n)
 	rule := benchRule(b)
 	entries := make([][]Entry, benchPartitions)
 	names := 0
