@@ -62,6 +62,20 @@ func (s Spread) String() string {
 	return fmt.Sprintf("%s-%d", s.Kind, s.Count)
 }
 
+// Cell is a place in the table: how many callers ask for which keys.
+type Cell struct {
+	Callers int    `json:"callers"`
+	Keys    string `json:"keys"` // a Spread
+}
+
+// String is the cell for people.
+func (c Cell) String() string {
+	if c.Callers == 1 {
+		return "1 caller, " + c.Keys
+	}
+	return fmt.Sprintf("%d callers, %s", c.Callers, c.Keys)
+}
+
 // nameWidth is the length of every key.
 const nameWidth = 17
 

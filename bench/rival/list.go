@@ -1,20 +1,23 @@
 package rival
 
+import "github.com/ringlimit/ringlimit/bench/load"
+
 // All is every contender, in the order of the table.
 func All() []Entry {
-	tax := []Cell{{64, "uniform-10k"}}
-	batch := []Cell{{8, "uniform-10k"}}
-	crowd := []Cell{{1024, "uniform-10k"}}
+	tax := []load.Cell{{Callers: 64, Keys: "uniform-10k"}}
+	batch := []load.Cell{{Callers: 8, Keys: "uniform-10k"}}
+	crowd := []load.Cell{{Callers: 1024, Keys: "uniform-10k"}}
+	lone := []load.Cell{{Callers: 1, Keys: "one"}, {Callers: 1, Keys: "uniform-1M"}}
 	return []Entry{
-		{Name: "ringlimit-owner", Kind: InProcess, Memory: true, What: "ringlimit: Node.Check of a counter that this node owns",
+		{Name: "ringlimit-owner", Kind: InProcess, Memory: true, Also: lone, What: "ringlimit: Node.Check of a counter that this node owns",
 			make: func(l Limit) Rival { return &owner{limit: l} }},
-		{Name: "x-time-rate", Kind: InProcess, Memory: true, What: "golang.org/x/time/rate, a limiter for each key in a sync.Map",
+		{Name: "x-time-rate", Kind: InProcess, Memory: true, Also: lone, What: "golang.org/x/time/rate, a limiter for each key in a sync.Map",
 			make: func(l Limit) Rival { return &timeRate{limit: l} }},
-		{Name: "throttled", Kind: InProcess, Memory: true, What: "throttled/v2 with its store in memory",
+		{Name: "throttled", Kind: InProcess, Memory: true, Also: lone, What: "throttled/v2 with its store in memory",
 			make: func(l Limit) Rival { return &gcra{limit: l} }},
-		{Name: "go-limiter", Kind: InProcess, Memory: true, What: "sethvargo/go-limiter with its store in memory",
+		{Name: "go-limiter", Kind: InProcess, Memory: true, Also: lone, What: "sethvargo/go-limiter with its store in memory",
 			make: func(l Limit) Rival { return &goLimiter{limit: l} }},
-		{Name: "ringlimit-denied", Kind: InProcess, Refused: true, Only: []Cell{{1, "one"}, {64, "one"}}, What: "ringlimit: a denial that the node remembers (deny cache)",
+		{Name: "ringlimit-denied", Kind: InProcess, Refused: true, Only: []load.Cell{{Callers: 1, Keys: "one"}, {Callers: 64, Keys: "one"}}, What: "ringlimit: a denial that the node remembers (deny cache)",
 			make: func(Limit) Rival { return &denied{forward{fleet: fleet{limit: overNetwork}}} }},
 
 		{Name: "ringlimit-forward", Kind: OneHop, What: "ringlimit: Node.Check that another node decides; one gateway, two owners, no copies",
@@ -40,6 +43,8 @@ func All() []Entry {
 		{Name: "ringlimit-both-ends", Kind: OneHop, Only: tax, What: "ringlimit: three nodes in one process, for the allocations of both ends",
 			make: func(l Limit) Rival { return &bothEnds{limit: l} }},
 
+		{Name: "ringlimit-client", Kind: Service, What: "ringlimit: client/, one stream to each of three nodes",
+			make: func(l Limit) Rival { return &streamClient{fleet: fleet{limit: l}} }},
 		{Name: "ringlimit-grpc", Kind: Service, What: "ringlimit: unary gRPC Check into three nodes",
 			make: func(l Limit) Rival { return &grpcService{fleet: fleet{limit: l}} }},
 		{Name: "ringlimit-http", Kind: Service, What: "ringlimit: /v1/check into three nodes",

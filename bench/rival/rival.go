@@ -54,7 +54,9 @@ type Entry struct {
 	// Refused says that the load is on a counter that is used up.
 	Refused bool
 	// Only lists the cells that it runs in; nil: all of the plan.
-	Only []Cell
+	Only []load.Cell
+	// Also lists cells that it runs in besides those of the plan.
+	Also []load.Cell
 	// Memory says that its bytes per counter are measured.
 	Memory bool
 
@@ -71,12 +73,6 @@ const (
 	Service   Kind = "service"    // a client asks a cluster or server, which may ask on
 	Batched   Kind = "batch"      // the same with many checks in one question
 )
-
-// Cell is how many callers ask for which keys.
-type Cell struct {
-	Callers int    `json:"callers"`
-	Keys    string `json:"keys"` // a load.Spread
-}
 
 // ForLoad makes the rival for the loads.
 func (e *Entry) ForLoad() Rival {

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ringlimit/ringlimit/bench/load"
+	"github.com/ringlimit/ringlimit/bench/rival"
+)
+
+func planOf(t *testing.T, args ...string) plan {
+	t.Helper()
+	var o options
+	cmd := o.command()
+	if err := cmd.ParseFlags(args); err != nil {
+		t.Fatal(err)
+	}
+	p, err := o.plan(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// Without flags the callers vary with one kind of keys, and the keys with 64 callers;
+// with flags it is each with each.
+func TestCells(t *testing.T) {
+	if p := planOf(t); len(p.Cells) != 8 || p.Rounds != 3 || p.Slice != time.Second {
+		t.Errorf("%+v", p)
+	}
+	want := []load.Cell{{Callers: 2, Keys: "one"}, {Callers: 3, Keys: "one"}, {Callers: 2, Keys: "zipf-5"}, {Callers: 3, Keys: "zipf-5"}}
+	if p := planOf(t, "--callers", "2,3", "--keys", "one,zipf-5"); !slices.Equal(p.Cells, want) {
+		t.Errorf("%+v, want %+v", p.Cells, want)
+	}
+	p := planOf(t, "--quick", "--rounds", "1")
+	if want := []load.Cell{{Callers: 1, Keys: "uniform-10k"}, {Callers: 64, Keys: "uniform-10k"}}; !slices.Equal(p.Cells, want) || p.Rounds != 1 || p.Slice >= time.Second {
+		t.Errorf("%+v", p)
+	}
+}
+
+// The default run is to take less than 15 minutes, 3 of them for starts and memory.
+func TestRunIsShort(t *testing.T) {
+	p := planOf(t)
+	if took := time.Duration(len(p.steps())) * (p.warm() + p.Slice); took > 12*time.Minute {
+		t.Errorf("the loads alone take %v", took)
+	}
+}
+
+func TestBadFlags(t *testing.T) {
+	for _, args := range [][]string{
+		{"--callers", "0"}, {"--callers", "10001"}, {"--keys", "some"}, {"--rounds", "0"}, {"--slice", "1ms"},
+		{"--counters", "-1"}, {"--only", "("}, {"--only", "nobody"},
+	} {
+		var o options
+		cmd := o.command()
+		if err := cmd.ParseFlags(args); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.plan(cmd); err == nil {
+			t.Errorf("%v: no error", args)
+		}
+	}
+}
+
+// Each rival has one turn a round in each of its cells, what is compared is done in a
+// row, and not always in the same order.
+func TestSteps(t *testing.T) {
+	p := planOf(t, "--only", "^(ringlimit-forward|tcp|unary|redis|gubernator-1000)$")
+	turns := map[string]int{}
+	orders := map[string]bool{}
+	var last step
+	order := ""
+	for i, s := range p.steps() {
+		turns[s.entry.Name]++
+		if i > 0 && (s.cell != last.cell || s.round != last.round) {
+			orders[order], order = true, ""
+		}
+		order += s.entry.Name + " "
+		last = s
+	}
+	for _, name := range []string{"ringlimit-forward", "tcp", "unary", "redis"} {
+		if turns[name] != p.Rounds*len(p.Cells) {
+			t.Errorf("%s has %d turns, want %d", name, turns[name], p.Rounds*len(p.Cells))
+		}
+	}
+	if turns["gubernator-1000"] != p.Rounds {
+		t.Errorf("the batch has %d turns, want %d", turns["gubernator-1000"], p.Rounds)
+	}
+	if blocks := p.Rounds * (len(p.Cells) + 1); len(orders) < 8 || len(orders) > blocks {
+		t.Errorf("%d orders in %d blocks", len(orders), blocks)
+	}
+}
+
+func TestMatching(t *testing.T) {
+	got, err := matching(rival.All(), "^redis")
+	if err != nil || len(got) != 2 || got[0].Name != "redis" {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// A table compares what is equally far away.
+func TestGroups(t *testing.T) {
+	for _, g := range groups(rival.All()) {
+		if first := g.Rivals[0]; len(g.Rivals) < 2 || first[:10] != "ringlimit-" {
+			t.Errorf("%+v: ringlimit is not compared with anything", g)
+		}
+	}
+}
