@@ -77,8 +77,8 @@ func callOf(tab *Table, name []byte, rule *limit.Rule) Call {
 }
 
 // randomCalls are more than a cache can hold, to some of n counters.
-func randomCalls(tab *Table, n int, rule *limit.Rule) []Call {
-	rng := rand.New(rand.NewPCG(1, 2))
+func randomCalls(tab *Table, n int, rule *limit.Rule, seed uint64) []Call {
+	rng := rand.New(rand.NewPCG(1, seed))
 	calls := make([]Call, 1<<18)
 	for i := range calls {
 		calls[i] = callOf(tab, benchName(nil, rng.IntN(n)), rule)
@@ -117,7 +117,7 @@ func perOp(from, n int, fn func(i int)) float64 {
 
 func benchmarkDecide(b *testing.B, n int) {
 	tab := fill(b, n)
-	calls := randomCalls(tab, n, benchRule(b))
+	calls := randomCalls(tab, n, benchRule(b), 2)
 	f := fillFloor(n)
 	at := func(i int) *Call { return &calls[i&(len(calls)-1)] }
 	var v limit.Verdict
@@ -139,7 +139,7 @@ func benchmarkDecide(b *testing.B, n int) {
 // decided one by one.
 func benchmarkFrame(b *testing.B, tab *Table, n int) {
 	const frame = 64
-	calls := randomCalls(tab, n, benchRule(b))
+	calls := randomCalls(tab, n, benchRule(b), 2)
 	results := make([]Result, frame)
 	at := func(i int) []Call { k := i * frame & (len(calls) - 1); return calls[k : k+frame] }
 	together := func(i int) { tab.DecideFrame(start, at(2*i), results) }

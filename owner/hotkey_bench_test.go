@@ -20,7 +20,7 @@ func BenchmarkHotKeyDenied(b *testing.B)   { benchmarkHotKey(b, 1) }
 func benchmarkHotKey(b *testing.B, most int64) {
 	const n = 1_000_000
 	tab := fill(b, n)
-	uniform := randomCalls(tab, n, benchRule(b))
+	uniform, others := randomCalls(tab, n, benchRule(b), 2), randomCalls(tab, n, benchRule(b), 3)
 	hot := callOf(tab, []byte("hot"), mustRule(b, limit.Spec{Algorithm: limit.TokenBucket, Limit: most, Window: time.Hour}))
 	one, skewed := repeat(hot, 1<<12), make([]Call, len(uniform))
 	rng := rand.New(rand.NewPCG(4, 5))
@@ -31,7 +31,7 @@ func benchmarkHotKey(b *testing.B, most int64) {
 	}
 	h := hotKey{tab: tab, best: map[string]float64{}}
 	for range 300 {
-		h.round("uniform", uniform, uniform)
+		h.round("uniform", uniform, others)
 		h.round("one", one, one)
 		h.round("skewed", skewed, skewed)
 		h.round("beside", uniform, skewed)
