@@ -55,7 +55,7 @@ func (o *options) command() *cobra.Command {
 	f.DurationVar(&o.slice, "slice", time.Second, "how long it is measured each time")
 	f.IntVar(&o.counters, "counters", 1_000_000, "how many counters memory is measured with; 0: it is not")
 	f.BoolVar(&o.quick, "quick", false, "a try in two minutes: 1 and 64 callers, one kind of keys, two rounds of 300 ms")
-	cmd.AddCommand(workerCommand(), serveCommand(), listCommand())
+	cmd.AddCommand(workerCommand(), serveCommand(), listCommand(), tableCommand())
 	return cmd
 }
 

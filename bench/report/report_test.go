@@ -182,18 +182,20 @@ func TestReach(t *testing.T) {
 	r.Add(0, place("slow"), at(8))
 	r.Absent("gone", "is not installed")
 	r.Fail(place("wrong"), "errs")
+	r.AddFigure("some", 9, 2.5, 1)
 	ratio := func(theirs string) Target {
 		return Target{What: theirs, Ours: place("ours"), Theirs: []Place{place(theirs)}, Metric: Rate, Bound: Bound{Least: 10, Aim: 12}}
 	}
 	got := r.Reach([]Target{
 		ratio("slow"), ratio("gone"), ratio("wrong"), ratio("other"),
 		{What: "own", Ours: place("ours"), Metric: Allocs, Bound: Bound{Least: 1, AtMost: true}},
-		{What: "table", Elsewhere: "another command"},
+		{What: "table", Name: "none", Elsewhere: "another command"},
+		{What: "figure", Name: "some", Elsewhere: "another command", Bound: Bound{Least: 3, Aim: 2, AtMost: true}},
 	})
 	for i, want := range []struct {
 		met Met
 		why string
-	}{{Aim, ""}, {None, "gone: is not installed"}, {None, "wrong: errs"}, {None, "not run"}, {Yes, ""}, {None, "`another command`"}} {
+	}{{Aim, ""}, {None, "gone: is not installed"}, {None, "wrong: errs"}, {None, "not run"}, {Yes, ""}, {None, "`another command`"}, {Yes, ""}} {
 		if got[i].Met != want.met || got[i].Why != want.why {
 			t.Errorf("%s: %q, %q; want %q, %q", got[i].What, got[i].Met, got[i].Why, want.met, want.why)
 		}

@@ -66,13 +66,14 @@ type Results struct {
 	failed  map[Place]string
 	absent  map[string]string
 	bytes   map[string]float64
+	figures map[string]Figure
 }
 
 // NewResults is for so many rounds.
 func NewResults(rounds int) *Results {
 	return &Results{
 		rounds: rounds, samples: map[Place][]*Sample{}, failed: map[Place]string{},
-		absent: map[string]string{}, bytes: map[string]float64{},
+		absent: map[string]string{}, bytes: map[string]float64{}, figures: map[string]Figure{},
 	}
 }
 
@@ -104,6 +105,9 @@ func (r *Results) WhyAbsent(rival string) (why string, absent bool) {
 
 // AddBytes notes what a counter of the rival takes.
 func (r *Results) AddBytes(rival string, bytes float64) { r.bytes[rival] = bytes }
+
+// AddFigure notes what a target of that name has been measured to be, once or more.
+func (r *Results) AddFigure(name string, values ...float64) { r.figures[name] = figureOf(values) }
 
 // Bytes is what AddBytes noted.
 func (r *Results) Bytes(rival string) (float64, bool) {
