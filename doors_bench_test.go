@@ -24,7 +24,11 @@ import (
 // time of a unary call whose counter another node owns over that of one which the
 // node asked owns itself.
 func BenchmarkDoors(b *testing.B) {
-	set := parseRules(b, benchRules)
+	set := parseRules(b, `
+tiers:
+  default:
+    - {name: global, algorithm: token_bucket, limit: 1000000000, window: 1s, durability: none}
+`)
 	nodes := []*Node{onLoopback(b, Config{Name: "node-0", Rules: set})}
 	for i := 1; i < 3; i++ {
 		nodes = append(nodes, onLoopback(b, Config{Name: fmt.Sprint("node-", i), Rules: set}, nodes[0]))

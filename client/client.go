@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -58,6 +59,9 @@ type Client struct {
 	ctx   context.Context // ends with Close
 	stop  context.CancelFunc
 	wg    sync.WaitGroup
+
+	latest atomic.Pointer[node] // that was picked
+	picks  atomic.Uint64
 }
 
 // New makes a client and starts to connect to all nodes. It does not wait: calls do,
@@ -145,10 +149,34 @@ func (c *Client) deadline(ctx context.Context) int64 {
 	return deadline
 }
 
-// pick chooses the node of two random ones that owes fewer answers: nodes that are
-// slow get less, and no node is chosen by all at once. If neither is connected it is
-// any that is, or else that still connects for the first time or again; nil: none.
+// Callers keep together: what they ask together shares its messages, on the way to
+// the node and from there to the owners. Spread evenly over three nodes, the same
+// calls would take three times the messages.
+const (
+	crowd = 256  // calls that a node may owe before others are asked, too
+	turn  = 1024 // calls after which another node has its turn
+)
+
+// pick is the node that was picked last, while it has a crowd that is neither gone
+// nor too large, and for one turn. Then another one is chosen.
 func (c *Client) pick() *node {
+	if n := c.latest.Load(); n != nil && c.picks.Add(1)%turn != 0 && n.gathers() {
+		return n
+	}
+	n := c.choose()
+	c.latest.Store(n)
+	return n
+}
+
+func (n *node) gathers() bool {
+	owed := n.load.Load()
+	return 0 < owed && owed < crowd && n.is(up)
+}
+
+// choose takes the node of two random ones that owes fewer answers: nodes that are
+// slow get less, and no node is chosen by all clients at once. If neither is
+// connected it is any that is, or else that is being connected; nil: none.
+func (c *Client) choose() *node {
 	n := len(c.nodes)
 	i := rand.IntN(n)
 	one, other := c.nodes[i], c.nodes[i]

@@ -2,9 +2,10 @@
 // front.Checker, so that the HTTP middleware runs on a remote cluster as it does on
 // an embedded node.
 //
-// It keeps one stream of checks to each of the nodes that it was given, and spreads
-// its calls over them: each goes to the one of two random nodes that owes it fewer
-// answers. Any node answers for the whole cluster.
+// It keeps one stream of checks to each of the nodes that it was given. Any of them
+// answers for the whole cluster, so calls that are under way together go to the same
+// one, and share their messages: up to 256 of them, for 1,024 calls. Then it is
+// another node's turn, the one of two random nodes that owes fewer answers.
 //
 // The life of one call:
 //

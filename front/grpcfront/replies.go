@@ -18,13 +18,21 @@ const (
 	maxUntold      = 2        // messages that were read, without the client knowing it
 )
 
-// replies gathers verdicts into messages and sends them. There is no timer and no
-// goroutine to write: who adds a reply while nobody is sending sends it, with what
-// others add meanwhile.
+// maxHold is how long replies wait for others of the same message. It is longer than
+// a hop takes; whoever waits longer waits for something else.
+const maxHold = time.Millisecond
+
+// replies gathers verdicts into messages and sends them. There is no goroutine to
+// write: who adds the last reply to one of the client's messages sends it, with all
+// that are there by then. Replies of one message are not sent one by one, as owners
+// answer, for their callers, who wake together, make the next message: each crowd
+// would fall apart into smaller ones until every message has one call. But none waits
+// longer than maxHold for the others.
 type replies struct {
 	stream sender
 	now    func() time.Time
 	moved  *sync.Cond // replies were sent, or never will be
+	hold   *time.Timer
 
 	mu          sync.Mutex
 	ready       []*message // the last one is open
@@ -32,6 +40,7 @@ type replies struct {
 	rules       wire.Numbers
 	outstanding int
 	taken, told uint64 // messages that were read, and that the client knows were
+	held        bool   // hold is running
 	leaving     bool   // a farewell has to be sent
 	left        bool   // it was
 	sending     bool
@@ -51,6 +60,8 @@ type message struct {
 func newReplies(stream sender, now func() time.Time) *replies {
 	r := &replies{stream: stream, now: now}
 	r.moved = sync.NewCond(&r.mu)
+	r.hold = time.AfterFunc(time.Hour, r.release)
+	r.hold.Stop()
 	return r
 }
 
@@ -75,48 +86,74 @@ func (r *replies) admit(calls []wire.Call) bool {
 }
 
 // acknowledge is to be called after admit, with the calls queued. Their replies tell
-// the client that its message was read; where two were read without any reply, so
-// that it sends no more, a message without replies does.
+// the client that its message was read. Where two were read without any reply, so
+// that it sends no more, it is told all the same, before long.
 func (r *replies) acknowledge() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.taken-r.told >= maxUntold && r.claim() {
-		go r.send() // not the reader: it would be busy for as long as replies come
+	if r.taken-r.told >= maxUntold {
+		r.wait()
 	}
 }
 
-func (r *replies) add(c *wire.Call, v *limit.Verdict) {
+// wait sees to it that what is there is sent before long. r.mu is held.
+func (r *replies) wait() {
+	if !r.held {
+		r.held = true
+		r.hold.Reset(maxHold)
+	}
+}
+
+// release sends what has waited long enough.
+func (r *replies) release() {
+	r.mu.Lock()
+	r.held = false
+	leads := r.claim()
+	r.mu.Unlock()
+	if leads {
+		r.send()
+	}
+}
+
+func (r *replies) add(t *task, v *limit.Verdict) {
 	now := r.now()
 	r.mu.Lock()
-	m := r.open(c)
-	m.out = wire.AppendReply(m.out, c.ID, v, now, &r.rules)
-	leads := r.claim()
-	r.mu.Unlock()
-	if leads {
-		r.send()
-	}
+	m := r.open(t)
+	m.out = wire.AppendReply(m.out, t.ID, v, now, &r.rules)
+	r.added(t)
 }
 
-func (r *replies) addError(c *wire.Call, e *wire.Error) {
+func (r *replies) addError(t *task, e *wire.Error) {
 	r.mu.Lock()
-	m := r.open(c)
-	m.out = wire.AppendReplyError(m.out, c.ID, e)
-	leads := r.claim()
+	m := r.open(t)
+	m.out = wire.AppendReplyError(m.out, t.ID, e)
+	r.added(t)
+}
+
+// added unlocks r.mu, and sends what is complete.
+func (r *replies) added(t *task) {
+	t.message.left--
+	leads := false
+	if t.message.left == 0 || len(r.ready) > 1 {
+		leads = r.claim()
+	} else if !r.sending {
+		r.wait()
+	}
 	r.mu.Unlock()
 	if leads {
 		r.send()
 	}
 }
 
-// open is the message that the reply to c goes into. r.mu is held.
-func (r *replies) open(c *wire.Call) *message {
+// open is the message that the reply to t goes into. r.mu is held.
+func (r *replies) open(t *task) *message {
 	n := len(r.ready)
 	if n == 0 || len(r.ready[n-1].out) >= replyBytes {
 		r.ready = append(r.ready, r.empty())
 		n++
 	}
 	m := r.ready[n-1]
-	m.weight += weigh(c)
+	m.weight += weigh(&t.Call)
 	return m
 }
 
@@ -209,6 +246,8 @@ func (r *replies) farewell() {
 // end returns when the replies are sent, or cannot be, and nobody sends any more. No
 // reply may be added after it.
 func (r *replies) end() {
+	r.release() // a client that is gone leaves messages that are never complete
+	r.hold.Stop()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ended = true

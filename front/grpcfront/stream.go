@@ -27,7 +27,13 @@ type stream struct {
 // task is a call that waits for a worker.
 type task struct {
 	wire.Call
-	due time.Time // when the caller has given up; zero: nobody knows
+	message *asked
+}
+
+// asked is one message of the client's.
+type asked struct {
+	left int       // calls without a reply; replies counts them
+	due  time.Time // when the callers have given up; zero: nobody knows
 }
 
 func (s *Server) checkStream(in grpc.ServerStream) error {
@@ -79,12 +85,12 @@ func (s *stream) read() error {
 
 // take queues the calls of one message, once there is room for their replies.
 func (s *stream) take(calls []wire.Call, timeout time.Duration) {
-	var due time.Time
+	message := &asked{left: len(calls)}
 	if timeout > 0 {
-		due = s.server.cfg.Now().Add(timeout)
+		message.due = s.server.cfg.Now().Add(timeout)
 	}
 	if s.replies.admit(calls) {
-		s.workers.add(calls, due)
+		s.workers.add(calls, message)
 		s.replies.acknowledge()
 	}
 }
@@ -93,16 +99,16 @@ func (s *stream) take(calls []wire.Call, timeout time.Duration) {
 func (s *stream) ask(t *task) {
 	v, err := s.judge(t)
 	if err != nil {
-		s.replies.addError(&t.Call, (*wire.Error)(s.server.failure(err)))
+		s.replies.addError(t, (*wire.Error)(s.server.failure(err)))
 		return
 	}
-	s.replies.add(&t.Call, &v)
+	s.replies.add(t, &v)
 }
 
 func (s *stream) judge(t *task) (v limit.Verdict, err error) {
 	var c wire.Check
 	switch {
-	case !t.due.IsZero() && s.server.cfg.Now().After(t.due):
+	case !t.message.due.IsZero() && s.server.cfg.Now().After(t.message.due):
 		return v, context.DeadlineExceeded // it is charged to nobody
 	case t.Refund:
 		if err = s.server.readRefund(t.Body, &c); err == nil {

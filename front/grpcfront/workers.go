@@ -2,7 +2,6 @@ package grpcfront
 
 import (
 	"sync"
-	"time"
 
 	"github.com/ringlimit/ringlimit/internal/wire"
 )
@@ -41,14 +40,14 @@ func newWorkers(ask func(*task)) *workers {
 }
 
 // add queues calls. It does not wait: the caller bounds them.
-func (w *workers) add(calls []wire.Call, due time.Time) {
+func (w *workers) add(calls []wire.Call, message *asked) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.head == len(w.queue) {
 		w.queue, w.head = w.queue[:0], 0
 	}
 	for i := range calls {
-		w.queue = append(w.queue, task{calls[i], due})
+		w.queue = append(w.queue, task{calls[i], message})
 	}
 	w.wake()
 }
