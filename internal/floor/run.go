@@ -26,7 +26,7 @@ func Measure(callers, n int, ask func(caller, i int) error) (Run, error) {
 		r.Waits = make([]time.Duration, 0, n)
 	}
 	var next atomic.Int64
-	var failed atomic.Value
+	var failed atomic.Pointer[failure]
 	var all sync.WaitGroup
 	allocs, used, began := allocated(), processors(), time.Now()
 	for c := range callers {
@@ -37,7 +37,7 @@ func Measure(callers, n int, ask func(caller, i int) error) (Run, error) {
 					asked = time.Now()
 				}
 				if err := ask(c, int(i)); err != nil {
-					failed.CompareAndSwap(nil, &err)
+					failed.CompareAndSwap(nil, &failure{err})
 					return
 				}
 				if r.Waits != nil {
@@ -48,11 +48,13 @@ func Measure(callers, n int, ask func(caller, i int) error) (Run, error) {
 	}
 	all.Wait()
 	r.Took, r.Used, r.Allocs = time.Since(began), processors()-used, allocated()-allocs
-	if err, ok := failed.Load().(*error); ok {
-		return r, *err
+	if f := failed.Load(); f != nil {
+		return r, f.err
 	}
 	return r, nil
 }
+
+type failure struct{ err error }
 
 // Add counts another run of the same contender.
 func (r *Run) Add(o Run) {
