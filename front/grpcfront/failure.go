@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -26,7 +27,11 @@ func (s *Server) failure(err error) *failure {
 		return &failure{Code: codes.DeadlineExceeded, Message: "the call ended before it was decided"}
 	}
 	p := front.ProblemOf(err)
-	f := &failure{Code: codes.Internal, Message: p.Detail, Field: p.Field}
+	f := &failure{
+		Code:    codes.Internal, // both quote the client, and were cut
+		Message: strings.ToValidUTF8(p.Detail, "\uFFFD"),
+		Field:   strings.ToValidUTF8(p.Field, "\uFFFD"),
+	}
 	switch p.Status {
 	case http.StatusBadRequest:
 		f.Code = codes.InvalidArgument
@@ -47,8 +52,9 @@ func (f *failure) status() error {
 	bad := &errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{{
 		Field: f.Field, Description: f.Message,
 	}}}
-	if detailed, err := st.WithDetails(bad); err == nil { // else the field is not UTF-8
-		st = detailed
+	detailed, err := st.WithDetails(bad)
+	if err != nil {
+		return st.Err()
 	}
-	return st.Err()
+	return detailed.Err()
 }
