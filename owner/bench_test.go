@@ -131,6 +131,7 @@ func benchmarkDecide(b *testing.B, n int) {
 	for i := 0; b.Loop(); i++ {
 		one(i)
 	}
+	b.ReportMetric(float64(tab.Stats().Bytes)/float64(n), "bytes/counter")
 	b.ReportMetric(ours, "best-ns")
 	b.ReportMetric(ours/floors, "map+Take/ratio")
 }
