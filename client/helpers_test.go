@@ -91,7 +91,10 @@ func (c *counters) times(key string) int {
 	return c.taken[key]
 }
 
-func (c *counters) ExplainJSON(limit.Request) ([]byte, error) { return []byte("[]"), nil }
+func (c *counters) CheckExplained(ctx context.Context, req limit.Request) (limit.Verdict, []byte, error) {
+	v, err := c.Check(ctx, req)
+	return v, []byte("[]"), err
+}
 
 var errRefused = errors.New("connection refused")
 

@@ -71,22 +71,14 @@ func gone(err error) error {
 	return err
 }
 
-// CheckExplained is httpfront.Explainer's.
+// CheckExplained is both doors' Explainer's.
 func (s *standIn) CheckExplained(ctx context.Context, req limit.Request) (limit.Verdict, []byte, error) {
 	n, err := s.get()
 	if err != nil {
 		return limit.Verdict{}, nil, err
 	}
-	return n.CheckExplained(ctx, req)
-}
-
-// ExplainJSON is grpcfront.Explainer's.
-func (s *standIn) ExplainJSON(req limit.Request) ([]byte, error) {
-	n, err := s.get()
-	if err != nil {
-		return nil, err
-	}
-	return n.ExplainJSON(req)
+	v, explanation, err := n.CheckExplained(ctx, req)
+	return v, explanation, gone(err)
 }
 
 // inForce is the rules as the HTTP door shows them: the node's, and until there is

@@ -51,15 +51,12 @@ func (s *Server) check(ctx context.Context, ask string) (wire.Out, error) {
 	return wire.AppendExplanation(out, explanation), nil
 }
 
-// answer explains first: a check that cannot be explained is not charged.
 func (s *Server) answer(ctx context.Context, c *wire.Check) (v limit.Verdict, explanation []byte, err error) {
 	if c.Explain {
-		if explanation, err = s.cfg.Explainer.ExplainJSON(c.Request); err != nil {
-			return v, nil, err
-		}
+		return s.cfg.Explainer.CheckExplained(ctx, c.Request)
 	}
 	v, err = s.cfg.Checker.Check(ctx, c.Request)
-	return v, explanation, err
+	return v, nil, err
 }
 
 func (s *Server) refund(ctx context.Context, ask string) (wire.Out, error) {
@@ -74,12 +71,12 @@ func (s *Server) refund(ctx context.Context, ask string) (wire.Out, error) {
 	return wire.AppendVerdict(make([]byte, 0, verdictBytes), &v, s.cfg.Now(), nil), nil
 }
 
-// giveRefund says "unavailable" when the refund could not be delivered: that is
-// nobody's bug. It may have arrived, so the caller should not send it again.
+// giveRefund says "unavailable" when no refund was sent, for the node is about to
+// go: that is nobody's bug.
 func (s *Server) giveRefund(ctx context.Context, c *wire.Check) (limit.Verdict, error) {
 	v, err := s.cfg.Checker.Refund(ctx, c.Request)
 	if err != nil && front.ProblemOf(err).Status == http.StatusInternalServerError {
-		err = front.NewProblem(http.StatusServiceUnavailable, "", "the refund could not be delivered; it may be lost")
+		err = front.NewProblem(http.StatusServiceUnavailable, "", "the refund was not sent")
 	}
 	return v, err
 }

@@ -81,7 +81,7 @@ func TestCheckCarriesEverything(t *testing.T) {
 func TestExplain(t *testing.T) {
 	c := client(t, config(limited(t, 2)))
 	got, err := c.Check(t.Context(), &ringlimitv1.CheckRequest{Key: "a", Explain: true})
-	if err != nil || got.Explanation != `["a after 0 checks"]` {
+	if err != nil || got.Explanation != `["a, 1 checks"]` {
 		t.Errorf("%v, %v", got, err)
 	}
 }

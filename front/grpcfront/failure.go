@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringlimit/ringlimit/front"
 	"github.com/ringlimit/ringlimit/internal/wire"
+	"github.com/ringlimit/ringlimit/limit"
 )
 
 // failure is why there is no verdict, as the client reads it.
@@ -20,7 +21,9 @@ type failure wire.Error
 // failure says of an error what [front.ProblemOf] says of it. What that hides is
 // logged.
 func (s *Server) failure(err error) *failure {
+	_, refund := errors.AsType[*limit.RefundError](err)
 	switch {
+	case refund: // whatever it was lost to
 	case errors.Is(err, context.Canceled):
 		return &failure{Code: codes.Canceled, Message: "the call was cancelled before it was decided"}
 	case errors.Is(err, context.DeadlineExceeded):
@@ -35,6 +38,8 @@ func (s *Server) failure(err error) *failure {
 	switch p.Status {
 	case http.StatusBadRequest:
 		f.Code = codes.InvalidArgument
+	case http.StatusFailedDependency: // not to be sent again, as callers do what is unavailable
+		f.Code = codes.FailedPrecondition
 	case http.StatusServiceUnavailable:
 		f.Code = codes.Unavailable
 	default:

@@ -90,12 +90,10 @@ func (c *counters) requests() []limit.Request {
 	return append([]limit.Request(nil), c.asked...)
 }
 
-// ExplainJSON names the key and how many checks came before.
-func (c *counters) ExplainJSON(req limit.Request) ([]byte, error) {
-	if err := req.Validate(); err != nil {
-		return nil, err
-	}
-	return fmt.Appendf(nil, `["%s after %d checks"]`, req.Key, len(c.requests())), nil
+// CheckExplained names the key and how many checks there were.
+func (c *counters) CheckExplained(ctx context.Context, req limit.Request) (limit.Verdict, []byte, error) {
+	v, err := c.Check(ctx, req)
+	return v, fmt.Appendf(nil, `["%s, %d checks"]`, req.Key, len(c.requests())), err
 }
 
 func perMinute(t testing.TB, name string, n int64) *limit.Rule {

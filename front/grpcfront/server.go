@@ -32,10 +32,10 @@ import (
 	"github.com/ringlimit/ringlimit/limit"
 )
 
-// Explainer says which rules there are for a request, and which of them apply, as
-// JSON. It has the errors of a front.Checker.
+// Explainer checks as a front.Checker does, and says by the same rules which there
+// are for the request, and which of them apply, as JSON.
 type Explainer interface {
-	ExplainJSON(req limit.Request) ([]byte, error)
+	CheckExplained(ctx context.Context, req limit.Request) (v limit.Verdict, explanation []byte, err error)
 }
 
 // Config is what the door needs. Checker and Explainer are required.

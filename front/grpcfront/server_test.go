@@ -129,6 +129,7 @@ func TestFailures(t *testing.T) {
 		"a bug":     {errors.New("the password is 1234"), codes.Internal, codes.Unavailable, ""},
 		"cancelled": {context.Canceled, codes.Canceled, codes.Canceled, ""},
 		"too late":  {context.DeadlineExceeded, codes.DeadlineExceeded, codes.DeadlineExceeded, ""},
+		"lost":      {&limit.RefundError{Returned: 1, Of: 2, Err: context.DeadlineExceeded}, codes.FailedPrecondition, codes.FailedPrecondition, "do not send"},
 	} {
 		var log strings.Builder
 		counters := limited(t, 2)

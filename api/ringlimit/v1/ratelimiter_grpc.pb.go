@@ -47,7 +47,9 @@ type RateLimiterClient interface {
 	// charged in their order.
 	CheckBatch(ctx context.Context, in *CheckBatchRequest, opts ...grpc.CallOption) (*CheckBatchResponse, error)
 	// Refund gives back what an admitted request did not use: never above the limit.
-	// Its verdict is what is left then. UNAVAILABLE means that it may be lost.
+	// Its verdict is what is left then. FAILED_PRECONDITION means that it may be lost, to
+	// one of several limits or to all: do not send it again, for others would get it
+	// twice. UNAVAILABLE means that it was not sent.
 	Refund(ctx context.Context, in *RefundRequest, opts ...grpc.CallOption) (*Verdict, error)
 	// CheckStream carries the checks of many callers. On two cores it takes about
 	// ten times as many as Check: a message holds as many as happen to be there.
@@ -124,7 +126,9 @@ type RateLimiterServer interface {
 	// charged in their order.
 	CheckBatch(context.Context, *CheckBatchRequest) (*CheckBatchResponse, error)
 	// Refund gives back what an admitted request did not use: never above the limit.
-	// Its verdict is what is left then. UNAVAILABLE means that it may be lost.
+	// Its verdict is what is left then. FAILED_PRECONDITION means that it may be lost, to
+	// one of several limits or to all: do not send it again, for others would get it
+	// twice. UNAVAILABLE means that it was not sent.
 	Refund(context.Context, *RefundRequest) (*Verdict, error)
 	// CheckStream carries the checks of many callers. On two cores it takes about
 	// ten times as many as Check: a message holds as many as happen to be there.
