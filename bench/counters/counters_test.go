@@ -61,7 +61,7 @@ func TestCountersAreApart(t *testing.T) {
 
 // All of it, in small.
 func TestMeasure(t *testing.T) {
-	const n = 20_000
+	const n = 5_000
 	parts := 0
 	r, err := Measure(t.Context(), Plan{Counters: n, Rounds: 5, Idle: 50 * time.Millisecond}, func(string) { parts++ })
 	if err != nil || parts != 4 {

@@ -2,6 +2,7 @@ package counters
 
 import (
 	"errors"
+	"math/bits"
 	"math/rand/v2"
 	"runtime"
 	"time"
@@ -76,7 +77,7 @@ func timed(calls []owner.Call, from int, decide func([]owner.Call)) float64 {
 // off: a counter that exists does not look at it.
 func (t *table) random(n int) []owner.Call {
 	rng := rand.New(rand.NewPCG(1, 2))
-	calls := make([]owner.Call, 1<<20)
+	calls := make([]owner.Call, 1<<min(20, bits.Len(uint(n))))
 	buf := make([]byte, 0, 64)
 	for i := range calls {
 		calls[i] = t.call(buf, rng.IntN(n))

@@ -30,7 +30,7 @@ func TestFiguresOfASample(t *testing.T) {
 		want float64
 	}{
 		"rate": {Rate, 2000}, "p50": {P50, 1.5}, "p99": {P99, 2.5}, "p99.9": {P999, 3.5}, "client": {ClientCPU, 2},
-		"server": {ServerCPU, 1}, "both": {CPU, 3}, "allocations": {Allocs, 0.5}, "ns": {Nanos, 500_000},
+		"server": {ServerCPU, 1}, "both": {CPU, 3}, "allocations": {Allocs, 0.5}, "ns": {Nanos, 2000},
 	} {
 		if got := tt.m(s); math.Abs(got-tt.want) > 1e-9 {
 			t.Errorf("%s: %v, want %v", name, got, tt.want)
@@ -201,8 +201,13 @@ func TestReach(t *testing.T) {
 		}
 	}
 	var b bytes.Buffer
-	if err := WriteReached(&b, got); err != nil || !strings.Contains(b.String(), "- gone: gone: is not installed\n") {
-		t.Errorf("%s, %v", b.String(), err)
+	if err := WriteReached(&b, got); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{"- gone: gone: is not installed\n", "1 of them was not run"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q is not in\n%s", want, b.String())
+		}
 	}
 }
 

@@ -77,7 +77,7 @@ func (r *Results) failures(w io.Writer, c load.Cell, groups []Group) error {
 	for _, g := range groups {
 		for _, name := range g.Rivals {
 			if why, failed := r.Failed(Place{name, c}); failed {
-				fmt.Fprintf(&b, "\n%s is not counted here: %s\n", name, why)
+				fmt.Fprintf(&b, "\n%s is not counted here: %s\n", name, brief(why))
 			}
 		}
 	}
@@ -184,16 +184,33 @@ func WriteReached(w io.Writer, all []Reached) error {
 // writeWhys says below the targets why some have no value.
 func writeWhys(w io.Writer, all []Reached) error {
 	var b strings.Builder
+	skipped := 0
 	for _, r := range all {
-		if r.Why != "" {
-			fmt.Fprintf(&b, "- %s: %s\n", r.What, r.Why)
+		switch r.Why {
+		case "":
+		case notRun:
+			skipped++
+		default:
+			fmt.Fprintf(&b, "- %s: %s\n", r.What, brief(r.Why))
 		}
+	}
+	if skipped > 0 {
+		fmt.Fprintf(&b, "- %d of them %s not run\n", skipped, map[bool]string{true: "was", false: "were"}[skipped == 1])
 	}
 	if b.Len() == 0 {
 		return nil
 	}
 	_, err := io.WriteString(w, "\nNot measured:\n\n"+b.String())
 	return err
+}
+
+// brief cuts a reason short: a server's answer may be long.
+func brief(why string) string {
+	const most = 240
+	if len(why) <= most {
+		return why
+	}
+	return strings.ToValidUTF8(why[:most], "") + "…"
 }
 
 // Duration is a time for people, to three digits.
