@@ -30,7 +30,22 @@ type step struct {
 	entry rival.Entry
 }
 
-// steps is all of the run: round by round, in each of them cell by cell, so that what
+// phases are parts of the run that share no cell and so compare nothing with each
+// other: only the rivals of one phase run at a time, since even idle ones use a little
+// of the processors. Rivals that name no cells of their own are one phase.
+func (p *plan) phases() (all []plan) {
+	for _, e := range p.Entries {
+		i := slices.IndexFunc(all, func(q plan) bool { return slices.Equal(q.Entries[0].Only, e.Only) })
+		if i < 0 {
+			i, all = len(all), append(all, *p)
+			all[i].Entries = nil
+		}
+		all[i].Entries = append(all[i].Entries, e)
+	}
+	return all
+}
+
+// steps is all of a phase: round by round, in each of them cell by cell, so that what
 // is compared runs within seconds of each other, and in each cell the rivals in an
 // order of its own, so that none always comes after the same.
 func (p *plan) steps() (all []step) {

@@ -42,7 +42,11 @@ func TestCells(t *testing.T) {
 // The default run is to take less than 15 minutes, 3 of them for starts and memory.
 func TestRunIsShort(t *testing.T) {
 	p := planOf(t)
-	if took := time.Duration(len(p.steps())) * (p.warm() + p.Slice); took > 12*time.Minute {
+	steps := 0
+	for _, phase := range p.phases() {
+		steps += len(phase.steps())
+	}
+	if took := time.Duration(steps) * (p.warm() + p.Slice); took > 12*time.Minute {
 		t.Errorf("the loads alone take %v", took)
 	}
 }
@@ -59,6 +63,27 @@ func TestBadFlags(t *testing.T) {
 		}
 		if _, err := o.plan(cmd); err == nil {
 			t.Errorf("%v: no error", args)
+		}
+	}
+}
+
+// Each rival is in one phase, with all that run in its cells.
+func TestPhases(t *testing.T) {
+	p, seen := planOf(t), map[string]int{}
+	for i, phase := range p.phases() {
+		for _, e := range phase.Entries {
+			seen[e.Name]++
+			if !slices.Equal(e.Only, phase.Entries[0].Only) {
+				t.Errorf("%s is with %s", e.Name, phase.Entries[0].Name)
+			}
+		}
+		if i == 0 && !slices.ContainsFunc(phase.Entries, func(e rival.Entry) bool { return e.Name == "tcp" }) {
+			t.Error("the first phase is not that of the plan's cells")
+		}
+	}
+	for _, e := range rival.All() {
+		if seen[e.Name] != 1 {
+			t.Errorf("%s is in %d phases", e.Name, seen[e.Name])
 		}
 	}
 }

@@ -25,14 +25,23 @@ type bench struct {
 	crew     map[string]*foreman
 }
 
-// run does the whole plan, and returns what was measured.
+// run does the whole plan.
 func (b *bench) run(ctx context.Context) error {
 	b.results, b.crew = report.NewResults(b.plan.Rounds), map[string]*foreman{}
+	for _, phase := range b.plan.phases() {
+		if err := b.runPhase(ctx, phase); err != nil {
+			return err
+		}
+	}
+	return b.weigh(ctx)
+}
+
+func (b *bench) runPhase(ctx context.Context, phase plan) error {
 	defer b.dismissAll()
-	if err := b.hireAll(ctx); err != nil {
+	if err := b.hireAll(ctx, phase.Entries); err != nil {
 		return err
 	}
-	steps := slices.DeleteFunc(b.plan.steps(), func(s step) bool { return b.crew[s.entry.Name] == nil })
+	steps := slices.DeleteFunc(phase.steps(), func(s step) bool { return b.crew[s.entry.Name] == nil })
 	began := time.Now()
 	for i, s := range steps {
 		if err := ctx.Err(); err != nil {
@@ -40,8 +49,7 @@ func (b *bench) run(ctx context.Context) error {
 		}
 		b.say("[%d/%d, %s left] round %d, %v: %s", i+1, len(steps), left(began, i, len(steps)), s.round+1, s.cell, b.step(ctx, s))
 	}
-	b.dismissAll()
-	return b.weigh(ctx)
+	return nil
 }
 
 func (b *bench) say(format string, args ...any) { fmt.Fprintf(b.progress, format+"\n", args...) }
@@ -54,8 +62,8 @@ func left(began time.Time, done, all int) time.Duration {
 	return (time.Since(began) / time.Duration(done) * time.Duration(all-done)).Round(time.Second)
 }
 
-func (b *bench) hireAll(ctx context.Context) error {
-	for _, e := range b.plan.Entries {
+func (b *bench) hireAll(ctx context.Context, entries []rival.Entry) error {
+	for _, e := range entries {
 		b.say("starting %s", e.Name)
 		f, err := hire(ctx, e, b.programs, false)
 		switch absent, ok := errors.AsType[*absentError](err); {
