@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -88,17 +89,32 @@ func (b *batch) read(message string) error {
 	return nil
 }
 
-// invoke asks a node that is connected, or about to be.
+// lookAgain is how often a batch looks for a connection that is about to be.
+const lookAgain = time.Millisecond
+
+// connection is one to a node that is up, or that still connects. It has to be given
+// back to its line.
+func (c *Client) connection(ctx context.Context) (*line, *shared, error) {
+	for {
+		n := c.pick()
+		if n == nil {
+			return nil, nil, c.nobody()
+		}
+		if cc := n.line.get(); cc != nil {
+			return &n.line, cc, nil
+		}
+		if pause(ctx, lookAgain); ctx.Err() != nil {
+			return nil, nil, c.nobody()
+		}
+	}
+}
+
 func (c *Client) invoke(ctx context.Context, ask wire.Out) (answer wire.In, err error) {
-	n := c.pick()
-	if n == nil {
-		return "", c.nobody()
+	l, cc, err := c.connection(ctx)
+	if err != nil {
+		return "", err
 	}
-	cc := n.line.get()
-	if cc == nil {
-		return "", c.nobody()
-	}
-	defer n.line.put(cc)
+	defer l.put(cc)
 	err = cc.Invoke(ctx, batchMethod, &ask, &answer)
 	switch st := status.Convert(err); st.Code() {
 	case codes.OK:

@@ -101,12 +101,15 @@ var errRefused = errors.New("connection refused")
 // nodes are doors on a network in memory.
 type nodes struct {
 	t     testing.TB
+	delay time.Duration // of each new connection
 	mu    sync.Mutex
 	doors map[string]*door
 }
 
 type door struct {
 	*grpcfront.Server
+	mu      sync.Mutex
+	conns   []net.Conn
 	l       *bufconn.Listener
 	serving sync.WaitGroup
 }
@@ -158,14 +161,36 @@ func (n *nodes) stop(name string) {
 	}
 }
 
+// cut ends a node as a crash would: its connections break, and new ones are refused.
+// What it was asked it still does.
+func (n *nodes) cut(name string) {
+	n.mu.Lock()
+	d := n.doors[name]
+	delete(n.doors, name)
+	n.mu.Unlock()
+	d.mu.Lock()
+	for _, c := range d.conns {
+		c.Close()
+	}
+	d.mu.Unlock()
+	n.t.Cleanup(func() { d.Stop(context.Background()); d.serving.Wait() })
+}
+
 func (n *nodes) dial(ctx context.Context, name string) (net.Conn, error) {
+	time.Sleep(n.delay)
 	n.mu.Lock()
 	d := n.doors[name]
 	n.mu.Unlock()
 	if d == nil {
 		return nil, errRefused
 	}
-	return d.l.DialContext(ctx)
+	c, err := d.l.DialContext(ctx)
+	if err == nil {
+		d.mu.Lock()
+		d.conns = append(d.conns, c)
+		d.mu.Unlock()
+	}
+	return c, err
 }
 
 // client asks the nodes of the given names.

@@ -5,10 +5,10 @@ import (
 	"sync/atomic"
 )
 
-// maxAsking is how many checks of one batch wait for owners at once: enough to
+// MaxAsking is how many checks of one batch SideBySide asks for at once: enough to
 // fill the frames to each peer, and to wait out a dead owner's deadlines
 // together rather than one after the other.
-const maxAsking = 128
+const MaxAsking = 128
 
 // SideBySide calls ask for the indices of a batch of n checks: one after the other
 // for those of one key, in their order, and side by side for those of different
@@ -17,7 +17,7 @@ func SideBySide(n int, key func(i int) (_ string, ok bool), ask func(i int)) {
 	heads, next := chain(n, key)
 	var taken atomic.Int64
 	var workers sync.WaitGroup
-	for range min(len(heads), maxAsking) {
+	for range min(len(heads), MaxAsking) {
 		workers.Go(func() {
 			for h := taken.Add(1); h <= int64(len(heads)); h = taken.Add(1) {
 				for i := heads[h-1]; ; i = next[i] {

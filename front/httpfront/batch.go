@@ -4,18 +4,13 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
-	"sync"
-	"sync/atomic"
 
+	"github.com/ringlimit/ringlimit/front"
 	"github.com/ringlimit/ringlimit/limit"
 )
 
 const (
 	maxChecks = 1000
-	// maxAsking is how many checks of one batch wait for owners at once: enough to
-	// fill the frames to each peer, and to wait out a dead owner's deadlines
-	// together rather than one after the other.
-	maxAsking = 128
 	// maxExplained bounds the answer: an explanation names every rule of a tier,
 	// of which there may be a thousand.
 	maxExplained = 32
@@ -24,9 +19,8 @@ const (
 // item is one check of a batch and its answer. An item that is bad input has
 // its error from the start and is never asked.
 type item struct {
-	req  asked
-	err  error
-	next int // the next item of the same key; 0: none
+	req asked
+	err error
 	reply
 }
 
@@ -113,46 +107,12 @@ func (s *server) readList(x *exchange) ([]item, error) {
 // ask has the checks of one key decided in their order and those of different
 // keys side by side.
 func (s *server) ask(r *http.Request, items []item) {
-	heads := chain(items)
-	var taken atomic.Int64
-	var workers sync.WaitGroup
-	for range min(len(heads), maxAsking) {
-		workers.Go(func() {
-			for n := taken.Add(1); n <= int64(len(heads)); n = taken.Add(1) {
-				s.askChain(r, items, heads[n-1])
-			}
+	front.SideBySide(len(items),
+		func(i int) (string, bool) { return items[i].req.Key, items[i].err == nil },
+		func(i int) {
+			it := &items[i]
+			it.reply, it.err = s.answer(r.Context(), &it.req, s.Checker.Check)
 		})
-	}
-	workers.Wait()
-}
-
-func (s *server) askChain(r *http.Request, items []item, at int) {
-	for {
-		it := &items[at]
-		it.reply, it.err = s.answer(r.Context(), &it.req, s.Checker.Check)
-		if it.next == 0 {
-			return
-		}
-		at = it.next
-	}
-}
-
-// chain links the valid items of each key and returns the first of each.
-func chain(items []item) (heads []int) {
-	last := make(map[string]int, len(items))
-	for i := range items {
-		if items[i].err != nil {
-			continue
-		}
-		key := items[i].req.Key
-		if before, ok := last[key]; ok {
-			items[before].next = i
-		} else {
-			heads = append(heads, i)
-		}
-		last[key] = i
-	}
-	return heads
 }
 
 func (s *server) appendAnswers(b []byte, items []item) []byte {

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ringlimit/ringlimit/front"
 	"github.com/ringlimit/ringlimit/limit"
 )
 
@@ -198,7 +199,7 @@ func TestDeadOwnerDoesNotSerialiseABatch(t *testing.T) {
 		if took := time.Since(start); took != 400*time.Millisecond { // ⌈1000/128⌉ deadlines
 			t.Errorf("took %v", took)
 		}
-		if most := s.most.Load(); most != maxAsking {
+		if most := s.most.Load(); most != front.MaxAsking {
 			t.Errorf("%d at once", most)
 		}
 	})
