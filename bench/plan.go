@@ -30,12 +30,12 @@ type step struct {
 	entry rival.Entry
 }
 
-// phases are parts of the run that share no cell and so compare nothing with each
-// other: only the rivals of one phase run at a time, since even idle ones use a little
-// of the processors. Rivals that name no cells of their own are one phase.
+// phases are parts of the run: rivals of another kind, or with cells of their own, are
+// not compared with each other. Only the rivals of one phase run at a time, since even
+// idle ones use a little of the processors.
 func (p *plan) phases() (all []plan) {
 	for _, e := range p.Entries {
-		i := slices.IndexFunc(all, func(q plan) bool { return slices.Equal(q.Entries[0].Only, e.Only) })
+		i := slices.IndexFunc(all, func(q plan) bool { return together(q.Entries[0], e) })
 		if i < 0 {
 			i, all = len(all), append(all, *p)
 			all[i].Entries = nil
@@ -44,6 +44,8 @@ func (p *plan) phases() (all []plan) {
 	}
 	return all
 }
+
+func together(a, b rival.Entry) bool { return a.Kind == b.Kind && slices.Equal(a.Only, b.Only) }
 
 // steps is all of a phase: round by round, in each of them cell by cell, so that what
 // is compared runs within seconds of each other, and in each cell the rivals in an

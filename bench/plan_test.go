@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ringlimit/ringlimit/bench/load"
+	"github.com/ringlimit/ringlimit/bench/report"
 	"github.com/ringlimit/ringlimit/bench/rival"
 )
 
@@ -67,23 +68,25 @@ func TestBadFlags(t *testing.T) {
 	}
 }
 
-// Each rival is in one phase, with all that run in its cells.
+// Each rival is in one phase, with all that a target compares it with.
 func TestPhases(t *testing.T) {
-	p, seen := planOf(t), map[string]int{}
+	p, seen, in := planOf(t), map[string]int{}, map[string]int{}
 	for i, phase := range p.phases() {
 		for _, e := range phase.Entries {
 			seen[e.Name]++
-			if !slices.Equal(e.Only, phase.Entries[0].Only) {
-				t.Errorf("%s is with %s", e.Name, phase.Entries[0].Name)
-			}
-		}
-		if i == 0 && !slices.ContainsFunc(phase.Entries, func(e rival.Entry) bool { return e.Name == "tcp" }) {
-			t.Error("the first phase is not that of the plan's cells")
+			in[e.Name] = i
 		}
 	}
 	for _, e := range rival.All() {
 		if seen[e.Name] != 1 {
 			t.Errorf("%s is in %d phases", e.Name, seen[e.Name])
+		}
+	}
+	for _, target := range report.Targets() {
+		for _, other := range target.Theirs {
+			if in[target.Ours.Rival] != in[other.Rival] {
+				t.Errorf("%s: %s does not run beside %s", target.What, target.Ours.Rival, other.Rival)
+			}
 		}
 	}
 }
