@@ -2,9 +2,9 @@ package counters
 
 import (
 	"runtime"
-	"runtime/metrics"
 	"slices"
 
+	"github.com/ringlimit/ringlimit/bench/cpu"
 	"github.com/ringlimit/ringlimit/limit"
 )
 
@@ -30,23 +30,11 @@ func collect(alive any) float64 {
 	runtime.GC() // whatever was garbage is gone
 	var costs []float64
 	for range collections {
-		before := gcSeconds()
+		before := cpu.Self() // the runtime's own figures take the time of day for it
 		runtime.GC()
-		costs = append(costs, gcSeconds()-before)
+		costs = append(costs, (cpu.Self() - before).Seconds())
 	}
 	runtime.KeepAlive(alive)
 	slices.Sort(costs)
 	return costs[collections/2]
-}
-
-// gcSeconds is what collections have used so far, idle processors included.
-func gcSeconds() float64 {
-	samples := []metrics.Sample{{Name: "/cpu/classes/gc/mark/assist:cpu-seconds"}, {Name: "/cpu/classes/gc/mark/dedicated:cpu-seconds"},
-		{Name: "/cpu/classes/gc/mark/idle:cpu-seconds"}, {Name: "/cpu/classes/gc/pause:cpu-seconds"}}
-	metrics.Read(samples)
-	sum := 0.0
-	for _, s := range samples {
-		sum += s.Value.Float64()
-	}
-	return sum
 }
