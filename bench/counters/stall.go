@@ -71,17 +71,20 @@ func sleep(ctx context.Context, d time.Duration, stop context.CancelFunc) error 
 func (t *table) ask(ctx context.Context, calls []owner.Call, after int64, do func(stop context.CancelFunc) error) (Wait, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	var all sync.WaitGroup
+	var all, asking sync.WaitGroup
 	var failed atomic.Pointer[error]
 	waits := make([]*hdrhistogram.Histogram, min(2, runtime.GOMAXPROCS(0)))
 	for i := range waits {
 		waits[i] = hdrhistogram.New(1, int64(time.Minute), 3)
+		asking.Add(1)
 		all.Go(func() {
-			if err := t.askOne(ctx, calls, start+after, waits[i], uint64(i)); err != nil {
+			if err := t.askOne(ctx, calls, start+after, waits[i], uint64(i), asking.Done); err != nil {
 				failed.CompareAndSwap(nil, &err)
+				stop()
 			}
 		})
 	}
+	asking.Wait()
 	err := do(stop)
 	all.Wait()
 	if p := failed.Load(); err == nil && p != nil {
@@ -100,9 +103,11 @@ func look(calls []owner.Call) {
 	}
 }
 
-// askOne is one caller, until ctx ends. It lets others go first after each frame: on
+// askOne is one caller, until ctx ends; it says when it has asked once. It lets others go first after each frame: on
 // two processors, of which one is at work, callers would else starve each other.
-func (t *table) askOne(ctx context.Context, calls []owner.Call, now int64, waits *hdrhistogram.Histogram, seed uint64) error {
+func (t *table) askOne(ctx context.Context, calls []owner.Call, now int64, waits *hdrhistogram.Histogram, seed uint64, asked func()) error {
+	first := sync.OnceFunc(asked)
+	defer first()
 	rng := rand.New(rand.NewPCG(seed, 3))
 	mine, results := make([]owner.Call, frame), make([]owner.Result, frame)
 	for ctx.Err() == nil {
@@ -119,6 +124,7 @@ func (t *table) askOne(ctx context.Context, calls []owner.Call, now int64, waits
 				return results[i].Err
 			}
 		}
+		first()
 		runtime.Gosched()
 	}
 	return nil
