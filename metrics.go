@@ -19,7 +19,7 @@ import (
 type metrics struct {
 	checks   atomic.Pointer[sync.Map] // of the rules in force: *limit.Rule to *ruleChecks
 	vec      *prometheus.CounterVec
-	duration prometheus.Histogram
+	duration *durations
 	failures *prometheus.CounterVec
 	fallback prometheus.Gauge
 	handoffs *prometheus.CounterVec
@@ -48,11 +48,7 @@ func newMetrics(n *Node) *metrics {
 			Name: "ringlimit_checks_total",
 			Help: "Checks by rule (tier/name; /name for those of clients of their own; a slash or % in a tier's name is %2F or %25), verdict (allowed, denied; shadow_denied by a rule in shadow, which refuses nothing) and who decided: owner (this node), forwarded (the owner, one hop away), deny_cache, fallback; empty when the request lacked what the rule counts by.",
 		}, []string{"rule", "verdict", "source"}),
-		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:    "ringlimit_check_duration_seconds",
-			Help:    "How long checks took that another node decided, or that waited at this one for their counter or for its copy. What this node decides at once takes about a microsecond and is not timed.",
-			Buckets: prometheus.ExponentialBuckets(25e-6, 2, 13),
-		}),
+		duration: newDurations("ringlimit_check_duration_seconds", "How long checks took that another node decided, or that waited at this one for their counter or for its copy. What this node decides at once takes about a microsecond and is not timed."),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ringlimit_forward_errors_total",
 			Help: "Checks that got no verdict from their owner and followed on_failure, by reason.",
@@ -207,10 +203,10 @@ func oneIf(b bool) float64 {
 }
 
 // Forwarded times a check that another node decided; see forward.Observer.
-func (m *metrics) Forwarded(took time.Duration) { m.duration.Observe(took.Seconds()) }
+func (m *metrics) Forwarded(took time.Duration) { m.duration.observe(took) }
 
 // Waited times a check of this node that had to wait here; see driver.Observer.
-func (m *metrics) Waited(took time.Duration) { m.duration.Observe(took.Seconds()) }
+func (m *metrics) Waited(took time.Duration) { m.duration.observe(took) }
 
 // RingMismatch counts an answer by another ring; see forward.Observer.
 func (m *metrics) RingMismatch() { m.mismatch.Inc() }
