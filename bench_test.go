@@ -3,8 +3,14 @@ package ringlimit
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/ringlimit/ringlimit/limit"
 )
@@ -39,36 +45,52 @@ func TestCheckOfOwnCounterAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkCheckOwned compares Node.Check on a counter of this node with the
-// least that any limiter has to do: read the clock, look a key up in a map and
-// Take. ratio is ours over that; ratio-without-clock leaves the clock out of
-// the floor.
+// BenchmarkCheckOwned compares Node.Check on a counter of this node with the least
+// that any limiter has to do: read the clock, look a key up in a map and Take; and with
+// golang.org/x/time/rate, a limiter a key in a map behind a lock. ratio is ours over the
+// first, ratio-without-clock leaves the clock out of it, and rate-x is how many times as
+// long x/time/rate takes as we do. All is processor time of one goroutine.
 func BenchmarkCheckOwned(b *testing.B) {
-	const keys = 1000
+	for _, keys := range []int{1, 1000, 1_000_000} {
+		b.Run(fmt.Sprintf("keys=%d", keys), func(b *testing.B) { benchOwned(b, keys) })
+	}
+}
+
+func benchOwned(b *testing.B, keys int) {
 	n, ctx := alone(b), context.Background()
 	requests := make([]Request, keys)
 	states := make(map[string]*limit.State, keys)
+	limiters := map[string]*rate.Limiter{}
+	var guard sync.RWMutex
 	for i := range requests {
 		requests[i] = Request{Key: fmt.Sprintf("cust_%d", i), Route: "POST /v1/charges"}
 		states[requests[i].Key] = new(limit.State)
+		limiters[requests[i].Key] = rate.NewLimiter(1e9, 1e9)
+		_, _ = n.Check(ctx, requests[i]) // every counter exists
 	}
 	rule := firstRule(n)
-	for i := range requests { // every counter exists
-		_, _ = n.Check(ctx, requests[i])
-	}
+	rand.Shuffle(keys, func(i, j int) { requests[i], requests[j] = requests[j], requests[i] })
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	b.ReportAllocs()
-	var check, clocked, bare time.Duration
+	var check, clocked, bare, others time.Duration
 	const round = 1000
-	for b.Loop() {
-		check += timed(round, func(i int) { _, _ = n.Check(ctx, requests[i%keys]) })
-		clocked += timed(round, func(i int) {
-			s := states[requests[i%keys].Key]
+	for at := 0; b.Loop(); at += round {
+		check += burned(round, func(i int) { _, _ = n.Check(ctx, requests[(at+i)%keys]) })
+		clocked += burned(round, func(i int) {
+			s := states[requests[(at+i)%keys].Key]
 			*s, _ = rule.Take(*s, n.clock.Now(), 1)
 		})
 		now := n.clock.Now()
-		bare += timed(round, func(i int) {
-			s := states[requests[i%keys].Key]
+		bare += burned(round, func(i int) {
+			s := states[requests[(at+i)%keys].Key]
 			*s, _ = rule.Take(*s, now+int64(i), 1)
+		})
+		others += burned(round, func(i int) {
+			guard.RLock()
+			l := limiters[requests[(at+i)%keys].Key]
+			guard.RUnlock()
+			l.Allow()
 		})
 	}
 	per := float64(b.N) * round
@@ -77,6 +99,25 @@ func BenchmarkCheckOwned(b *testing.B) {
 	b.ReportMetric(float64(bare)/per, "ns/map+take")
 	b.ReportMetric(float64(check)/float64(clocked), "ratio")
 	b.ReportMetric(float64(check)/float64(bare), "ratio-without-clock")
+	b.ReportMetric(float64(others)/float64(check), "rate-x")
+}
+
+// burned is the processor time that this thread takes to call f so often.
+func burned(n int, f func(i int)) time.Duration {
+	began := threadTime()
+	for i := range n {
+		f(i)
+	}
+	return threadTime() - began
+}
+
+func threadTime() time.Duration {
+	const ofThread = 1 // RUSAGE_THREAD, which package syscall does not name
+	var u syscall.Rusage
+	if err := syscall.Getrusage(ofThread, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func timed(n int, f func(i int)) time.Duration {
