@@ -888,8 +888,7 @@ func (x *Error) GetField() string {
 	return ""
 }
 
-// CheckStreamRequest is calls that are made together, up to 512, in at most 64 KiB
-// or one call that is larger.
+// CheckStreamRequest is calls that are made together, up to 512.
 type CheckStreamRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Calls []*Call                `protobuf:"bytes,1,rep,name=calls,proto3" json:"calls,omitempty"`
@@ -1040,12 +1039,11 @@ func (*Call_Refund) isCall_Call() {}
 type CheckStreamResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Replies []*Reply               `protobuf:"bytes,1,rep,name=replies,proto3" json:"replies,omitempty"`
-	// How many of the client's messages the node has read so far. A client that has
-	// no more than two unread messages on the way makes large ones: it gathers
-	// calls meanwhile.
+	// How many of the client's messages the node has read so far. A client that
+	// gathers calls while two of its messages are unread makes large ones.
 	Taken uint64 `protobuf:"varint,2,opt,name=taken,proto3" json:"taken,omitempty"`
-	// The rules that the stream names for the first time. They are good for the rest
-	// of it.
+	// The rules that the stream names for the first time. Their numbers are good for
+	// the rest of it, or until another rule is told under the same one.
 	Rules []*Rule `protobuf:"bytes,3,rep,name=rules,proto3" json:"rules,omitempty"`
 	// The node is going to stop. The client should make further calls elsewhere, and
 	// end its side; the replies to what it has sent still come.
