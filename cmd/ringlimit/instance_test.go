@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -15,6 +16,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/ringlimit/ringlimit"
+	streams "github.com/ringlimit/ringlimit/client"
 	"github.com/ringlimit/ringlimit/rules"
 )
 
@@ -60,6 +62,44 @@ func TestHealthFollowsReadiness(t *testing.T) {
 		}
 	case <-time.After(requestsTimeout / 2):
 		t.Errorf("a watch holds up the end; after the requests' time it ended with %v", <-ended)
+	}
+}
+
+// A stop ends the streams of clients in order: what they ask meanwhile is answered, and
+// they do not hold it up.
+func TestStopSaysFarewell(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	up := make(chan string, 1)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- alone().run(ctx, func(_ *ringlimit.Node, d *doors) { up <- d.grpc.Addr().String() })
+	}()
+	c, err := streams.New(streams.Config{Addresses: []string{<-up}, Timeout: patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for stopping := false; ; {
+		v, err := c.Check(t.Context(), ringlimit.Request{Key: "k"})
+		if stopping && errors.Is(err, streams.ErrUnavailable) {
+			break
+		}
+		if err != nil || !v.Allowed {
+			t.Fatalf("%+v, %v", v, err)
+		}
+		if !stopping {
+			stopping = true
+			cancel()
+		}
+	}
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("ended with %v", err)
+		}
+	case <-time.After(requestsTimeout / 2):
+		t.Errorf("a stream holds up the end; after the requests' time it ended with %v", <-ended)
 	}
 }
 

@@ -145,6 +145,8 @@ var testImports = map[string]layer{
 		"benchmarks compare a node with the least that a check costs, and its doors with each other"},
 	"forward/peerrpc": {[]string{"ring"},
 		"its tests put a router on real streams, and a router needs a ring"},
+	"cmd/ringlimit": {[]string{"client"},
+		"its tests ask the gRPC door as a program would"},
 	"internal/wire": {[]string{"api/ringlimit/v1"},
 		"what it writes the generated code must read"},
 	"client": {[]string{"api/ringlimit/v1", "front/...", "internal/floor"},

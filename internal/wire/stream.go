@@ -6,14 +6,12 @@ import (
 	"github.com/ringlimit/ringlimit/limit"
 )
 
-// Bounds on a CheckStreamRequest, and on a message from a client altogether. A call
-// has up to a key, a route and 32 attributes, each as long as package limit allows,
-// and four names of its own making.
+// Bounds on a CheckStreamRequest: its calls, and one of them. That has up to a key, a
+// route and 32 attributes, each as long as package limit allows; how long their names
+// and a tier's are that does not say.
 const (
-	MaxCalls      = 512
-	FrameBytes    = 64 << 10
-	MaxCallBytes  = 64 << 10
-	MaxFrameBytes = FrameBytes + MaxCallBytes
+	MaxCalls     = 512
+	MaxCallBytes = 64 << 10
 )
 
 // Call is a check or a refund on a stream.
