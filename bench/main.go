@@ -103,7 +103,10 @@ func (o *options) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	b := &bench{plan: p, programs: found, progress: cmd.ErrOrStderr()}
+	b := &bench{
+		plan: p, programs: found, progress: cmd.ErrOrStderr(),
+		machine: report.ThisMachine(), versions: versions(cmd.Context(), found.redis),
+	}
 	if err := b.run(cmd.Context()); err != nil {
 		return err
 	}

@@ -135,3 +135,16 @@ func TestGroups(t *testing.T) {
 		}
 	}
 }
+
+func TestVersions(t *testing.T) {
+	if v := redisVersion("Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc\n"); v != "7.0.15" {
+		t.Errorf("%q", v)
+	}
+	got := listed(map[string]string{"github.com/redis/go-redis/v9": "v9.1", "redis-server": "7.0", "golang.org/x/time": "v0.16"})
+	if want := "go-redis v9.1, time v0.16, redis-server 7.0"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if all := versions(t.Context(), ""); len(all) != len(compared()) {
+		t.Errorf("%v: want all of %v", all, compared())
+	}
+}

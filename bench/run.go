@@ -20,6 +20,8 @@ import (
 type bench struct {
 	plan     plan
 	programs programs
+	machine  report.Machine // as it was before the run
+	versions map[string]string
 	progress io.Writer
 	results  *report.Results
 	crew     map[string]*foreman
@@ -169,7 +171,7 @@ func build(ctx context.Context, binary string) error {
 
 // tell prints the tables.
 func (b *bench) tell(w io.Writer) error {
-	fmt.Fprintf(w, "%s\n\n", report.ThisMachine())
+	fmt.Fprintf(w, "%s\n%s\n\n", b.machine, listed(b.versions))
 	if err := b.results.Cells(w, b.plan.allCells(), groups(b.plan.Entries)); err != nil {
 		return err
 	}
@@ -213,7 +215,7 @@ func groups(entries []rival.Entry) (all []report.Group) {
 
 // record is the run for a file.
 func (b *bench) record() report.Run {
-	run := report.Run{Machine: report.ThisMachine(), Command: os.Args[1:], Rivals: map[string]string{}, Counters: b.plan.Counters}
+	run := report.Run{Machine: b.machine, Versions: b.versions, Command: os.Args[1:], Rivals: map[string]string{}, Counters: b.plan.Counters}
 	for _, e := range b.plan.Entries {
 		run.Rivals[e.Name] = e.What
 	}

@@ -10,6 +10,9 @@ import (
 
 // Run is everything about a run, for a file.
 type Run struct {
+	// Versions of what takes part, by module or program.
+	Versions map[string]string `json:"versions"`
+
 	Machine  Machine            `json:"machine"`
 	Command  []string           `json:"command"`
 	Rivals   map[string]string  `json:"rivals"` // name to what it is, with its version

@@ -133,7 +133,7 @@ type question struct {
 	done    chan struct{}
 }
 
-// unansweredPipelines and pipelineChecks were best among 1 to 4 and 64 to 512.
+// unansweredPipelines and pipelineChecks are those of ringlimit's frames.
 const (
 	unansweredPipelines = 2
 	pipelineChecks      = 512
