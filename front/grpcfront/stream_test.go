@@ -189,6 +189,26 @@ func TestSlowCallsHoldUpNobody(t *testing.T) {
 	})
 }
 
+// Replies wait for others of their message, but not for long.
+func TestRepliesAreNotHeldForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		counters := limited(t, 100)
+		g := gate{[]string{"slow"}, make(chan struct{})}
+		counters.before = g.pass
+		s := converse(t, client(t, config(counters)))
+		began := time.Now()
+		s.ask(1, "a", "slow", "b")
+		s.verdict(1)
+		s.verdict(3)
+		if took := time.Since(began); took != maxHold {
+			t.Errorf("they took %v", took)
+		}
+		close(g.open)
+		s.verdict(2)
+		s.end()
+	})
+}
+
 // The node says that it has read messages also when it has no answer yet: else its
 // client would send no more.
 func TestReadingIsAcknowledged(t *testing.T) {
