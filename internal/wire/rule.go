@@ -1,6 +1,10 @@
 package wire
 
-import "github.com/ringlimit/ringlimit/limit"
+import (
+	"strings"
+
+	"github.com/ringlimit/ringlimit/limit"
+)
 
 // Fields of a Rule.
 const (
@@ -91,6 +95,7 @@ type Rules struct{ known map[uint64]*limit.Rule }
 // learn reads a Rule.
 func (k *Rules) learn(s string) error {
 	var r told
+	s = strings.Clone(s) // it is kept for longer than its message
 	for len(s) > 0 {
 		var f field
 		var err error
