@@ -45,7 +45,9 @@ func TestRunIsShort(t *testing.T) {
 	p := planOf(t)
 	steps := 0
 	for _, phase := range p.phases() {
-		steps += len(phase.steps())
+		for _, s := range phase.steps() {
+			steps += s.entry.Slices()
+		}
 	}
 	if took := time.Duration(steps) * (p.warm() + p.Slice); took > 12*time.Minute {
 		t.Errorf("the loads alone take %v", took)
@@ -75,6 +77,9 @@ func TestPhases(t *testing.T) {
 		for _, e := range phase.Entries {
 			seen[e.Name]++
 			in[e.Name] = i
+			if e.Kind != phase.Entries[0].Kind {
+				t.Errorf("%s runs beside %s", e.Name, phase.Entries[0].Name)
+			}
 		}
 	}
 	for _, e := range rival.All() {

@@ -96,7 +96,8 @@ func (b *bench) step(ctx context.Context, s step) string {
 	if why, failed := b.results.Failed(at); failed {
 		return s.entry.Name + " failed before: " + why
 	}
-	o := order{Cell: s.cell, Warm: b.plan.warm(), Slice: b.plan.Slice}
+	n := time.Duration(s.entry.Slices())
+	o := order{Cell: s.cell, Warm: n * b.plan.warm(), Slice: n * b.plan.Slice}
 	a, err := b.crew[s.entry.Name].do(ctx, o, o.Warm+o.Slice)
 	if err != nil {
 		b.results.Fail(at, err.Error())

@@ -2,7 +2,6 @@ package rival
 
 import (
 	"context"
-	"math"
 
 	"github.com/sethvargo/go-limiter"
 	"github.com/sethvargo/go-limiter/memorystore"
@@ -12,19 +11,14 @@ import (
 
 // goLimiter is sethvargo/go-limiter's store in memory, at its defaults. When an
 // interval is over it gives back interval/tokens of its tokens, in nanoseconds, which
-// is all of them only up to 31,622 a second; of our 10⁹ it is one. So the buckets of
-// a load are so large and their interval is so long that they never have to be filled.
+// is all of them only up to 31,622 a second. No interval ends while a load runs.
 type goLimiter struct {
 	limit Limit
 	store limiter.Store
 }
 
 func (g *goLimiter) Start(context.Context, *Env) (err error) {
-	cfg := memorystore.Config{Tokens: uint64(g.limit.Count), Interval: g.limit.Window}
-	if g.limit == inProcess {
-		cfg.Tokens, cfg.Interval = 1<<40, math.MaxInt64
-	}
-	g.store, err = memorystore.New(&cfg)
+	g.store, err = memorystore.New(&memorystore.Config{Tokens: uint64(g.limit.Count), Interval: g.limit.Window})
 	return err
 }
 

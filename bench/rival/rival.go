@@ -35,11 +35,13 @@ type Limit struct {
 	Window time.Duration
 }
 
-// Limits of the loads. Nobody is ever refused by the first over a network, nor by the
-// second within a process; a counter under the third stays in use for hours.
+// Limits of the loads. Nobody is ever refused by the first over a network. Within a
+// process one key is asked for more often than that; there a bucket is so large that no
+// run empties it, and a token takes a second to come back, so that a counter stays in
+// use. The third is for counters that stay for hours.
 var (
 	overNetwork = Limit{1_000_000, time.Second}
-	inProcess   = Limit{1_000_000_000, time.Second}
+	inProcess   = Limit{1_000_000_000, 30 * 365 * 24 * time.Hour}
 	forMemory   = Limit{10, 24 * time.Hour}
 )
 
@@ -89,6 +91,15 @@ func (e *Entry) ForMemory() Rival { return e.make(forMemory) }
 func (e *Entry) Timed() int {
 	if e.Kind == InProcess {
 		return 64
+	}
+	return 1
+}
+
+// Slices is how many times as long as others it is measured: few batches end in one
+// slice.
+func (e *Entry) Slices() int {
+	if e.Kind == Batched {
+		return 4
 	}
 	return 1
 }
