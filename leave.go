@@ -10,8 +10,15 @@ import (
 	"github.com/ringlimit/ringlimit/owner"
 )
 
-// ErrLeft is the answer of a node that has left its cluster.
-var ErrLeft = errors.New("ringlimit: the node has left its cluster")
+// ErrLeft is the answer of a node that has left its cluster. Nothing was counted.
+var ErrLeft error = hasLeft{}
+
+type hasLeft struct{}
+
+func (hasLeft) Error() string { return "ringlimit: the node has left its cluster" }
+
+// Unavailable has doors answer 503, for another node can be asked, and not 500.
+func (hasLeft) Unavailable() bool { return true }
 
 // Drain gives every counter of this node to the node that is to own it next, and
 // returns when the others have them, or when there is no other. Until then it

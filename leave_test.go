@@ -3,12 +3,18 @@ package ringlimit
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/ringlimit/ringlimit/forward"
+	"github.com/ringlimit/ringlimit/front"
 	"github.com/ringlimit/ringlimit/limit"
 	"github.com/ringlimit/ringlimit/membership"
 	"github.com/ringlimit/ringlimit/owner"
@@ -87,5 +93,25 @@ func TestRefundsOfRequestsUnderWayWhenANodeLeaves(t *testing.T) {
 			t.Errorf("ended after %v with %d given back; the request ended after 1 s and had taken 3", took, local.refunded)
 		}
 		request.Wait()
+	})
+}
+
+// A door of a node that has left says that another one may be asked: it is no fault
+// of the program, and is not logged as one.
+func TestDoorsOfANodeThatHasLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		cfg := newMemory().config(t, 0, parseRules(t, `tiers: {default: [{name: all, algorithm: fixed_window, limit: 5, window: 1h}]}`))
+		cfg.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError}))
+		n := start(t, cfg)
+		stop(t, n)
+		served := n.Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it lets a request pass") }))
+		w := httptest.NewRecorder()
+		if served.ServeHTTP(w, httptest.NewRequest("GET", "/", nil)); w.Code != http.StatusServiceUnavailable || log.Len() > 0 {
+			t.Errorf("Middleware: %d %s; logged %q", w.Code, w.Body, &log)
+		}
+		if p := front.ProblemOf(fmt.Errorf("a refund: %w", ErrLeft)); p.Status != http.StatusServiceUnavailable {
+			t.Errorf("ErrLeft is a %d", p.Status)
+		}
 	})
 }
