@@ -242,7 +242,7 @@ func (b *batcher) scan() {
 	now := b.now()
 	b.scanAt = math.MaxInt64
 	for _, f := range b.flying {
-		n := f.expire(now, &b.waiters)
+		n := f.expire(now, &b.waiters, ErrTimeout)
 		b.scanAt = min(b.scanAt, f.earliest)
 		b.settle(f, n)
 	}
@@ -255,7 +255,7 @@ func (b *batcher) scan() {
 
 // scanQueued says whether nothing is left of a frame.
 func (b *batcher) scanQueued(f *frame, now int64) bool {
-	if n := f.expire(now, &b.waiters); n > 0 {
+	if n := f.expire(now, &b.waiters, errOverdue); n > 0 {
 		b.count(-n)
 		b.queued -= f.compact()
 	}

@@ -97,13 +97,18 @@ func (c *Client) Check(ctx context.Context, req limit.Request) (limit.Verdict, e
 	return c.call(ctx, &req, false)
 }
 
-// Refund gives req.Cost back, of what an earlier Check took. It is sent once.
+// Refund gives req.Cost back, of what an earlier Check took. It is sent once. One that
+// may have arrived without an answer is a *limit.RefundError: do not send it again, for
+// what has it would get it twice. Any other error means that it was not given back.
 func (c *Client) Refund(ctx context.Context, req limit.Request) (limit.Verdict, error) {
 	return c.call(ctx, &req, true)
 }
 
 func (c *Client) call(ctx context.Context, req *limit.Request, refund bool) (limit.Verdict, error) {
 	if err := validate(req); err != nil {
+		return limit.Verdict{}, err
+	}
+	if err := ctx.Err(); err != nil {
 		return limit.Verdict{}, err
 	}
 	deadline := c.deadline(ctx)
@@ -114,9 +119,13 @@ func (c *Client) call(ctx context.Context, req *limit.Request, refund bool) (lim
 			break
 		}
 		a := n.ask(ctx, req, refund, deadline)
-		if a.err != errNotSent {
-			return a.verdict, a.err
+		switch {
+		case a.err == errNotSent:
+			continue
+		case refund:
+			a.err = refundError(a.err)
 		}
+		return a.verdict, a.err
 	}
 	return limit.Verdict{}, c.nobody()
 }

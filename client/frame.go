@@ -77,7 +77,7 @@ func (f *frame) hasRoom(bytes int) bool {
 }
 
 // expire fails the waiters whose deadline has passed, and returns how many.
-func (f *frame) expire(now int64, p *waiters) (n int) {
+func (f *frame) expire(now int64, p *waiters, err error) (n int) {
 	if now < f.earliest {
 		return 0
 	}
@@ -87,7 +87,7 @@ func (f *frame) expire(now int64, p *waiters) (n int) {
 		case w == nil:
 		case w.deadline <= now:
 			f.waiters[i] = nil
-			p.finish(w, &answer{err: ErrTimeout})
+			p.finish(w, &answer{err: err})
 			n++
 		default:
 			f.earliest = min(f.earliest, w.deadline)
