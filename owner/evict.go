@@ -13,7 +13,7 @@ func (t *Table) evict(p *partition, id ID, name []byte, log []limit.Stamp) bool 
 		}
 		s.next = s.slots.at[i].id.Lo + 1
 		t.drop(p, place{s, i})
-		t.compact(p, s, 8)
+		t.compact(p, s)
 		if t.makeRoom(p, id, name, log, withinBound) {
 			return true
 		}

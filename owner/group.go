@@ -105,7 +105,7 @@ func (t *Table) dropNew(calls []Call, results []Result) {
 		p := &t.partitions[calls[i].Partition]
 		if at, found := p.find(calls[i].ID); found {
 			t.drop(p, at)
-			t.compact(p, at.seg, 8)
+			t.compact(p, at.seg)
 		}
 	}
 }

@@ -234,6 +234,9 @@ func TestGroupWithoutRoom(t *testing.T) {
 			t.Fatal(err)
 		}
 		for n := 0; ; n += 6 {
+			if n > 600 {
+				t.Fatalf("%d bytes are room for %d counters", memory, n)
+			}
 			calls := []Call{*on(tab, "old", large)}
 			for i := range 6 {
 				calls = append(calls, *on(tab, key(n+i), small))
@@ -278,6 +281,9 @@ func TestGroupDropsItsOwnForRoom(t *testing.T) {
 			t.Fatal(err)
 		}
 		for n, room := 0, true; room; n++ {
+			if n > 600 {
+				t.Fatalf("%d bytes are room for %d counters", memory, n)
+			}
 			_, err := answer(tab, start, on(tab, key(n), long))
 			room = err == nil
 		}

@@ -22,6 +22,9 @@ func (m *memory) reserve(n int64, may admission) bool {
 	}
 }
 
+// tight says that less than an eighth is left.
+func (m *memory) tight() bool { return m.used.Load() > m.max-m.max/8 }
+
 // admission says whether the bound on memory holds for a counter.
 type admission bool
 

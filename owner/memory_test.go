@@ -167,3 +167,65 @@ func TestSweepShrinks(t *testing.T) {
 	}
 	check(t, tab)
 }
+
+// The sweep does not exceed the bound when it makes one segment of two.
+func TestSweepKeepsTheBound(t *testing.T) {
+	rule := mustRule(t, per(5, time.Hour, limit.FixedWindow))
+	for counters := 260; counters < segmentCounters/4; counters += 7 {
+		tab := holding(Config{Partitions: 1})
+		tab.large = 256
+		for i := range counters {
+			decide(t, tab, start, on(tab, key(i), rule))
+		}
+		tab.large = segmentCounters // all of them would fit into one
+		tab.memory.max = tab.Stats().Bytes
+		tab.Sweep(start, 1)
+		if s := tab.Stats(); s.Bytes > tab.memory.max || s.Counters != int64(counters) {
+			t.Errorf("%+v of %d bytes for %d counters", s, tab.memory.max, counters)
+		}
+		check(t, tab)
+	}
+}
+
+// What was announced, and may never come, takes no room from a counter that is here.
+func TestAnnouncedIsNotInTheWay(t *testing.T) {
+	tab := holding(Config{Partitions: 1, Memory: 16 << 10})
+	rule := mustRule(t, per(5, time.Hour, limit.FixedWindow))
+	tab.Expect(0, 2000, 100_000)
+	if v, err := answer(tab, start, on(tab, "a", rule)); err != nil || v.Remaining != 4 {
+		t.Errorf("%+v, %v", v, err)
+	}
+	check(t, tab)
+}
+
+// Room that counters have left in one partition is there for those of another.
+func TestPressedSweepGivesBack(t *testing.T) {
+	for _, gone := range []int{4, 5} { // one of so many
+		tab := holding(Config{Partitions: 2, Memory: 1 << 20})
+		long, short := mustRule(t, per(5, time.Hour, limit.FixedWindow)), mustRule(t, per(5, time.Minute, limit.FixedWindow))
+		for i, full := 0, false; !full; i++ {
+			c := on(tab, key(i), long)
+			if i%gone == 0 {
+				c.Rule = short
+			}
+			c.Partition = 0
+			_, err := answer(tab, start, c)
+			if full = err == ErrFull; i > 50_000 {
+				t.Fatalf("%+v: nobody is refused", tab.Stats())
+			}
+		}
+		now := start + int64(time.Minute)
+		tab.Sweep(now, 2)
+		if s := tab.Stats(); s.Dropped < 1000 {
+			t.Fatalf("%+v: this tests little", s)
+		}
+		for i := range 1000 {
+			c := on(tab, "new"+key(i), long)
+			c.Partition = 1
+			if _, err := answer(tab, now, c); err != nil {
+				t.Fatalf("one of %d counters has gone, and there is no room for %d; %+v", gone, i+1, tab.Stats())
+			}
+		}
+		check(t, tab)
+	}
+}

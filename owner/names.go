@@ -43,7 +43,8 @@ func (n *names) live() int { return len(n.text) - n.garbage }
 // littered says that at least an n-th part is garbage.
 func (n *names) littered(part int) bool { return n.garbage > 0 && n.garbage*part >= len(n.text) }
 
-// sparse says that a quarter of the room would do: more was expected than came.
-func (n *names) sparse() bool { return cap(n.text) > 64 && len(n.text)*4 < cap(n.text) }
+// sparse says that an eighth of the room would do: more was expected than came. A
+// new segment for one counter has room for six.
+func (n *names) sparse() bool { return len(n.text)*8 < cap(n.text) }
 
 func (n *names) bytes() int64 { return int64(cap(n.text)) }

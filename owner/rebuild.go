@@ -46,7 +46,8 @@ func (t *Table) divisible(p *partition, s *segment) bool {
 	return large && t.large/32<<(s.slots.depth+1) <= p.used
 }
 
-// buddy is the segment that s could be merged with, or nil.
+// buddy is the other half of the range that s is a half of; nil when that is split
+// further.
 func (p *partition) buddy(s *segment) *segment {
 	if s.slots.depth == 0 {
 		return nil
@@ -58,13 +59,21 @@ func (p *partition) buddy(s *segment) *segment {
 	return b
 }
 
-// merge replaces two segments by one, and returns that.
-func (t *Table) merge(p *partition, s, b *segment) *segment {
+// merge replaces a segment and its buddy by one, if that is far from being split
+// again, and returns it; else nil. Two that are fuller than a new one may need more
+// room as one.
+func (t *Table) merge(p *partition, s *segment) *segment {
+	b := p.buddy(s)
+	if b == nil || s.slots.used+b.slots.used > t.large/4 || s.names.live()+b.names.live() > segmentText/4 {
+		return nil
+	}
 	if b.low < s.low {
 		s, b = b, s
 	}
 	d := planned(s.low, s.slots.depth-1, 0, 0, s.source(), b.source())
-	t.memory.add(d.bytes() - s.bytes() - b.bytes())
+	if !t.memory.reserve(d.bytes()-s.bytes()-b.bytes(), withinBound) {
+		return nil
+	}
 	n := d.build()
 	p.directory().put(n)
 	return n

@@ -65,8 +65,8 @@ func (t *Table) roomInSegment(p *partition, id ID, name int, may admission) bool
 			if !t.split(p, s, may) {
 				return false
 			}
-		case s.slots.used == 0: // see Expect
-			return t.rebuild(p, s, max(1, int(s.expected)), max(name, int(s.text)), may)
+		case s.expected > 0 && t.rebuild(p, s, int(s.expected), max(name, int(s.text)), may):
+			return true
 		default:
 			return t.rebuild(p, s, 1, name, may)
 		}
@@ -105,6 +105,6 @@ func (t *Table) reclaim(p *partition, id ID, now int64) bool {
 	if dropped == 0 {
 		p.barren = now + reclaimPause
 	}
-	t.compact(p, s, 8)
+	t.compact(p, s)
 	return dropped > 0
 }

@@ -33,9 +33,9 @@ func (s *segment) fits(name int) bool {
 	return len(s.slots.at) > 0 && !s.slots.full() && len(s.names.text)+name <= cap(s.names.text)
 }
 
-// wasteful says that the segment should be built anew, with less room.
-func (s *segment) wasteful() bool {
-	return s.slots.sparse() || s.names.littered(3) || s.names.sparse()
+// wasteful says that the segment, built anew, would need an n-th part less of room.
+func (s *segment) wasteful(part int) bool {
+	return s.slots.sparse(part) || s.names.littered(part) || s.names.sparse()
 }
 
 // end is the least Lo behind the range; false when there is none.

@@ -1,6 +1,7 @@
 package owner
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -95,4 +96,40 @@ func TestCrowdIsNotSplit(t *testing.T) {
 			t.Fatalf("counter %d is lost", i)
 		}
 	}
+}
+
+// A sweep that has made all as it should be leaves it so the next time.
+func TestSweepMakesNothingTwice(t *testing.T) {
+	rule := mustRule(t, per(5, time.Hour, limit.FixedWindow))
+	for _, size := range []int{1, 15, 300} {
+		tab := holding(Config{Partitions: 1})
+		for i := range 100 {
+			decide(t, tab, start, on(tab, key(i)+strings.Repeat("x", size), rule))
+			tab.Sweep(start, 1)
+			s := tab.partitions[0].segment(0)
+			if tab.Sweep(start, 1); tab.partitions[0].segment(0) != s {
+				t.Errorf("%d counters with names of %d bytes more are built anew by each sweep", i+1, size)
+			}
+		}
+	}
+}
+
+// What was split for its long names is not merged for its few counters.
+func TestLongNamesStayDivided(t *testing.T) {
+	tab := holding(Config{Partitions: 1})
+	rule := mustRule(t, per(5, time.Hour, limit.FixedWindow))
+	for i := range 400 {
+		decide(t, tab, start, on(tab, key(i)+strings.Repeat("x", 1000), rule))
+	}
+	p := &tab.partitions[0]
+	for range 2 {
+		tab.Sweep(start, 1)
+		for s := range p.directory().all() {
+			if text := s.names.live(); text > segmentText {
+				t.Errorf("a segment has %d bytes of names", text)
+			}
+		}
+	}
+	tab.Sweep(start+int64(time.Hour), 1)
+	check(t, tab)
 }

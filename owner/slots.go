@@ -81,8 +81,8 @@ func (s *slots) full() bool {
 	return (s.used+1)*20 > s.homes*17 || s.at[len(s.at)-1].rule != 0
 }
 
-// sparse says that half of the homes would do.
-func (s *slots) sparse() bool { return s.homes > minHomes && s.used*2 < s.homes }
+// sparse says that at least an n-th part of the homes could be spared.
+func (s *slots) sparse(part int) bool { return (s.homes-roomy(s.used))*part >= max(1, s.homes) }
 
 // roomy is a number of homes that so many counters fill to 75 %: an eighth more
 // of them can come before there must be more room. With the places behind them

@@ -16,6 +16,10 @@ const (
 	// sweepSlots is how many counters the sweep looks at before it lets those
 	// who wait for the partition's lock go first: a few microseconds.
 	sweepSlots = 512
+
+	// A segment is built anew when a third of its room is waste, and when memory
+	// is tight, an eighth: new counters of other segments may be refused for it.
+	usualWaste, tightWaste = 3, 8
 )
 
 // Run sweeps the table, one partition at a time, until ctx ends.
@@ -141,10 +145,14 @@ func (t *Table) tidy(p *partition, s *segment) {
 		t.empty(p)
 		return
 	}
-	for b := p.buddy(s); b != nil && s.slots.used+b.slots.used <= t.large/4; b = p.buddy(s) {
-		s = t.merge(p, s, b)
+	for n := t.merge(p, s); n != nil; n = t.merge(p, s) {
+		s = n
 	}
-	if s.wasteful() {
+	part := usualWaste
+	if t.memory.tight() {
+		part = tightWaste
+	}
+	if s.wasteful(part) {
 		t.rebuild(p, s, 0, 0, withinBound)
 	}
 }
@@ -155,9 +163,9 @@ func (t *Table) empty(p *partition) {
 	p.clear()
 }
 
-// compact drops the garbage among the names of a segment, if that is an n-th part.
-func (t *Table) compact(p *partition, s *segment, part int) {
-	if s.names.littered(part) {
+// compact drops the garbage among the names of a segment, if it is worth it.
+func (t *Table) compact(p *partition, s *segment) {
+	if s.names.littered(tightWaste) {
 		t.rebuild(p, s, 0, 0, withinBound)
 	}
 }
