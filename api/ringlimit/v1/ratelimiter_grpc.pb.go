@@ -49,7 +49,8 @@ type RateLimiterClient interface {
 	// Refund gives back what an admitted request did not use: never above the limit.
 	// Its verdict is what is left then. FAILED_PRECONDITION means that it may be lost, to
 	// one of several limits or to all: do not send it again, for others would get it
-	// twice. UNAVAILABLE means that it was not sent.
+	// twice. UNAVAILABLE means that the node did not send it; gRPC itself says so as
+	// well when the connection breaks, and then it may have arrived.
 	Refund(ctx context.Context, in *RefundRequest, opts ...grpc.CallOption) (*Verdict, error)
 	// CheckStream carries the checks of many callers. On two cores it takes about
 	// ten times as many as Check: a message holds as many as happen to be there.
@@ -128,7 +129,8 @@ type RateLimiterServer interface {
 	// Refund gives back what an admitted request did not use: never above the limit.
 	// Its verdict is what is left then. FAILED_PRECONDITION means that it may be lost, to
 	// one of several limits or to all: do not send it again, for others would get it
-	// twice. UNAVAILABLE means that it was not sent.
+	// twice. UNAVAILABLE means that the node did not send it; gRPC itself says so as
+	// well when the connection breaks, and then it may have arrived.
 	Refund(context.Context, *RefundRequest) (*Verdict, error)
 	// CheckStream carries the checks of many callers. On two cores it takes about
 	// ten times as many as Check: a message holds as many as happen to be there.
