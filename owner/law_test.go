@@ -1,8 +1,11 @@
 package owner
 
 import (
+	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -126,16 +129,91 @@ func stamps(s limit.State) (list []limit.Stamp) {
 	return list
 }
 
-// Law: whatever is swept, compacted, grown, shrunk and refused, the table's
+// move hands a partition over to the table that had it, which has forgotten it
+// meanwhile, or goes on with it and merges what it has given.
+func (m *model) move(t *rapid.T, tab *Table, now int64) {
+	p := rapid.IntRange(0, 1).Draw(t, "partition")
+	if !tab.Freeze(p) {
+		t.Skip("not held")
+	}
+	entries := exported(t, tab, p, now, rapid.IntRange(1, 300).Draw(t, "chunk"))
+	counters, names := tab.Size(p)
+	goesOn := rapid.Bool().Draw(t, "goes on")
+	if goesOn {
+		tab.Thaw(p)
+	} else {
+		tab.SetPhase(p, None)
+		tab.SetPhase(p, Acquiring)
+		tab.Expect(p, counters*rapid.IntRange(0, 2).Draw(t, "half of it expected")/2, names)
+	}
+	again := entries[:rapid.IntRange(0, len(entries)).Draw(t, "again")]
+	if rapid.Bool().Draw(t, "in disorder") {
+		entries = slices.Clone(entries)
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		rng.Shuffle(len(entries), func(i, k int) { entries[i], entries[k] = entries[k], entries[i] })
+	}
+	imported(t, tab, p, now, entries)
+	imported(t, tab, p, now, again)
+	tab.SetPhase(p, Holding)
+	for name, s := range m.state {
+		if s.partition == p && s.rule.FreshAt(s.State) > now {
+			own := s.State
+			if s.State = s.rule.Receive(s.rule.Ship(own, now), now); goesOn {
+				s.State = s.rule.Merge(own, s.State, now)
+			}
+			m.state[name] = s
+		}
+	}
+}
+
+// copying is an export that goes on while all else does.
+type copying struct {
+	partition int
+	from      Cursor
+	seen      map[string]int
+	owed      []string // counters that were there when it began, and never equal fresh ones
+}
+
+func stays(i int) string { return fmt.Sprint("stays ", i) }
+
+// copy begins an export or goes on with it. Each counter that is there all the while
+// has to come exactly once.
+func (m *model) copy(t *rapid.T, tab *Table, now int64, c *copying) *copying {
+	if c == nil {
+		c = &copying{partition: rapid.IntRange(0, 1).Draw(t, "partition"), seen: map[string]int{}}
+		for name, s := range m.state {
+			if s.partition == c.partition && strings.HasPrefix(name, "stays") {
+				c.owed = append(c.owed, name)
+			}
+		}
+	}
+	entries, next, done := tab.Export(c.partition, now, c.from, rapid.IntRange(1, 100).Draw(t, "most"))
+	for _, e := range entries {
+		c.seen[string(e.Name)]++
+	}
+	if c.from = next; !done {
+		return c
+	}
+	for _, name := range c.owed {
+		if c.seen[name] != 1 {
+			t.Fatalf("%q was exported %d times", name, c.seen[name])
+		}
+	}
+	return nil
+}
+
+// Law: whatever is swept, compacted, grown, shrunk, moved and refused, the table's
 // verdicts are those of a map that drops nothing.
 func TestTableEqualsMap(t *testing.T) {
 	rules := rulesFor(t)
+	forever := mustRule(t, per(5, 10_000*time.Hour, limit.FixedWindow))
 	rapid.Check(t, func(t *rapid.T) {
 		memory := rapid.SampledFrom([]int64{6 << 10, 20 << 10, 1 << 30}).Draw(t, "memory")
 		tab := holding(Config{Partitions: 2, Memory: memory})
 		tab.large = rapid.SampledFrom([]int{32, 64, segmentCounters}).Draw(t, "large")
 		m := &model{phase: []Phase{Holding, Holding}, state: map[string]modelled{}}
 		now := start
+		var copied *copying
 		keys := rapid.SampledFrom([]int{5, 40, 400}).Draw(t, "keys")
 		call := func() *Call {
 			i := rapid.IntRange(0, keys-1).Draw(t, "key")
@@ -177,13 +255,24 @@ func TestTableEqualsMap(t *testing.T) {
 				now += rapid.Int64Range(0, int64(2*time.Second)).Draw(t, "ns")
 			},
 			"sweep": func(t *rapid.T) { tab.Sweep(now, rapid.IntRange(1, 2).Draw(t, "partitions")) },
-			"list":  func(t *rapid.T) { m.list(t, tab, now) },
+			"stay": func(t *rapid.T) {
+				first := rapid.IntRange(0, 300).Draw(t, "first")
+				for i := range rapid.IntRange(1, 100).Draw(t, "calls") {
+					c := on(tab, stays(first+i), forever)
+					got, err := answer(tab, now, c)
+					m.judge(t, now, c, got, err)
+				}
+			},
+			"move": func(t *rapid.T) { m.move(t, tab, now) },
+			"copy": func(t *rapid.T) { copied = m.copy(t, tab, now, copied) },
+			"list": func(t *rapid.T) { m.list(t, tab, now) },
 			"phase": func(t *rapid.T) {
 				p := rapid.IntRange(0, 1).Draw(t, "partition")
 				ph := rapid.SampledFrom([]Phase{Holding, Holding, Holding, Released, Acquiring, None}).Draw(t, "phase")
 				tab.SetPhase(p, ph)
 				m.phase[p] = ph
 				if ph == None {
+					copied = nil
 					m.leave(p)
 				}
 			},
