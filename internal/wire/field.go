@@ -83,8 +83,8 @@ func skip(s string, tag uint64, depth int) (rest string, err error) {
 func skipGroup(s string, start uint64, depth int) (rest string, err error) {
 	for {
 		var tag uint64
-		if tag, s, err = cutUvarint(s); err != nil {
-			return "", err
+		if tag, s, err = cutUvarint(s); err != nil || tag>>3 == 0 {
+			return "", errMalformed
 		}
 		switch tag & 7 {
 		case kindEnd:

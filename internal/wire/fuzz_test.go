@@ -22,6 +22,8 @@ func FuzzReadCheck(f *testing.F) {
 	f.Add("\x0b\x08\x01\x0c\x0a\x01k") // a group
 	f.Add("\x0a\x05k")                 // cut short
 	f.Add("\x32\x04\x0a\x00\x12\x00\x32\x00")
+	f.Add("\x7b\x00\x00\x7c")              // field 0 in a group
+	f.Add("\x32\x06\x0a\x01\xff\x0a\x01a") // two names in one entry
 	f.Fuzz(func(t *testing.T, s string) {
 		var want ringlimitv1.CheckRequest
 		refused := proto.Unmarshal([]byte(s), &want)
@@ -56,18 +58,44 @@ func FuzzReadStream(f *testing.F) {
 	var numbers Numbers
 	f.Add(string(AppendTaken(AppendReply(nil, 1, &v, time.Time{}, &numbers), 1, &numbers)))
 	f.Add(string(AppendTimeout(AppendCall(nil, 1, &limit.Request{Key: "k"}, true), time.Second)))
+	f.Add("\x0a\x09\x12\x03\x0a\x01k\x12\x02\x18\x02\x12\x02\x08\x01\x12\x02\x10\x07") // in pieces
 	f.Add(string(AppendResult(nil, &v, []byte("[]"), time.Time{}, nil)))
 	f.Fuzz(func(t *testing.T, s string) {
-		calls, _, err := ReadCalls(s, nil)
+		calls, timeout, err := ReadCalls(s, nil)
 		if len(calls) > MaxCalls {
 			t.Fatalf("%d calls", len(calls))
 		}
-		if refused := proto.Unmarshal([]byte(s), new(ringlimitv1.CheckStreamRequest)); refused == nil && err != nil && len(s) < 1000 {
-			t.Fatalf("we refuse what is good: %v", err)
+		var want ringlimitv1.CheckStreamRequest
+		if proto.Unmarshal([]byte(s), &want) == nil {
+			if err != nil && len(s) < 1000 {
+				t.Fatalf("we refuse what is good: %v", err)
+			}
+			if err == nil {
+				sameCalls(t, calls, timeout, &want)
+			}
 		}
 		var r Response
 		_ = r.Read(s, new(Rules))
 		_, _ = ReadResults(s)
 		_, _ = ReadBatch(s, nil)
 	})
+}
+
+// sameCalls holds what was read of a stream against what the generated code reads.
+func sameCalls(t *testing.T, got []Call, timeout time.Duration, want *ringlimitv1.CheckStreamRequest) {
+	t.Helper()
+	if wait := want.Timeout.AsDuration(); want.Timeout.CheckValid() == nil && wait != timeout && (wait != 0 || timeout != -1) || len(got) != len(want.Calls) {
+		t.Fatalf("%d calls within %v, want %v", len(got), timeout, want)
+	}
+	for i, c := range got {
+		w := want.Calls[i]
+		var read Check
+		switch err := ReadCheck(c.Body, &read); {
+		case c.ID != w.Id, c.Refund != (w.GetRefund() != nil):
+			t.Fatalf("call %d is %+v, want %v", i, c, w)
+		case err != nil:
+		case read.Key != w.GetCheck().GetKey()+w.GetRefund().GetKey():
+			t.Fatalf("call %d has the key %q, want %v", i, read.Key, w)
+		}
+	}
 }

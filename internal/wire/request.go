@@ -121,16 +121,13 @@ func (c *Check) attribute(s string) error {
 		}
 		switch f.tag {
 		case one | kindBytes:
-			name = f.bytes
+			name, err = text("attributes", f.bytes)
 		case two | kindBytes:
-			value = f.bytes
+			value, err = text("attributes."+name, f.bytes)
 		}
-	}
-	if _, err := text("attributes", name); err != nil {
-		return err
-	}
-	if _, err := text("attributes."+name, value); err != nil {
-		return err
+		if err != nil {
+			return err
+		}
 	}
 	return c.set(name, value)
 }

@@ -95,7 +95,7 @@ type Rules struct{ known map[uint64]*limit.Rule }
 // learn reads a Rule.
 func (k *Rules) learn(s string) error {
 	var r told
-	s = strings.Clone(s) // it is kept for longer than its message
+	s = strings.Clone(s) // the rule's texts outlive the message
 	for len(s) > 0 {
 		var f field
 		var err error

@@ -63,8 +63,9 @@ func MaxCallSize(req *limit.Request) int {
 func AppendTimeout(b []byte, d time.Duration) []byte { return appendDuration(b, two, d) }
 
 // ReadCalls reads a CheckStreamRequest and appends its calls. A timeout of 0 is
-// none. Its error is a *limit.InputError.
+// none; a negative one is over. Its error is a *limit.InputError.
 func ReadCalls(s string, calls []Call) (_ []Call, timeout time.Duration, err error) {
+	patience, timed := "", false
 	for len(s) > 0 {
 		var f field
 		if s, err = f.cut(s); err != nil {
@@ -76,7 +77,7 @@ func ReadCalls(s string, calls []Call) (_ []Call, timeout time.Duration, err err
 			err = c.read(f.bytes)
 			calls = append(calls, c)
 		case two | kindBytes:
-			timeout, err = readDuration(f.bytes)
+			patience, timed = patience+f.bytes, true
 		}
 		if err != nil {
 			return nil, 0, Malformed("calls")
@@ -84,6 +85,12 @@ func ReadCalls(s string, calls []Call) (_ []Call, timeout time.Duration, err err
 		if len(calls) > MaxCalls {
 			return nil, 0, &limit.InputError{Field: "calls", Problem: "has more than 512 entries; send them in parts"}
 		}
+	}
+	if timeout, err = readDuration(patience); err != nil {
+		return nil, 0, Malformed("timeout")
+	}
+	if timed && timeout == 0 {
+		timeout = -1
 	}
 	return calls, timeout, nil
 }
@@ -99,12 +106,21 @@ func (c *Call) read(s string) error {
 		case one | kindVarint:
 			c.ID = f.number
 		case two | kindBytes:
-			c.Refund, c.Body = false, f.bytes
+			c.add(false, f.bytes)
 		case three | kindBytes:
-			c.Refund, c.Body = true, f.bytes
+			c.add(true, f.bytes)
 		}
 	}
 	return nil
+}
+
+// add reads one of the kinds of a call: a later one replaces another kind, and goes on
+// with its own.
+func (c *Call) add(refund bool, body string) {
+	if c.Refund == refund {
+		body = c.Body + body
+	}
+	c.Refund, c.Body = refund, body
 }
 
 // AppendReply appends a verdict to the replies of a CheckStreamResponse.

@@ -100,8 +100,30 @@ func sourceOf(n uint64) limit.Source {
 
 // readVerdict reads a Verdict. rules has those that it may name.
 func readVerdict(s string, v *limit.Verdict, rules *Rules) error {
+	var limits []string
+	if err := readOne(s, v, rules, &limits); err != nil || limits == nil {
+		return err
+	}
+	each := make([]limit.Verdict, 0, len(limits))
+	for _, s := range limits {
+		var one limit.Verdict
+		if err := readOne(s, &one, rules, nil); err != nil {
+			return err
+		}
+		if one.Rule != nil {
+			each = append(each, one)
+		}
+	}
+	if len(each) > 0 {
+		*v = limit.Combine(each)
+	}
+	return nil
+}
+
+// readOne reads one without its limits, which it appends to them. A limit has none:
+// its own, with limits nil, are not read.
+func readOne(s string, v *limit.Verdict, rules *Rules, limits *[]string) error {
 	*v = limit.Verdict{}
-	var limits []limit.Verdict
 	var name string
 	var id uint64
 	for len(s) > 0 {
@@ -112,9 +134,8 @@ func readVerdict(s string, v *limit.Verdict, rules *Rules) error {
 		}
 		switch f.tag {
 		case vLimits | kindBytes:
-			var one limit.Verdict
-			if err = readVerdict(f.bytes, &one, rules); err == nil && one.Rule != nil {
-				limits = append(limits, one)
+			if limits != nil {
+				*limits = append(*limits, f.bytes)
 			}
 		case vRule | kindBytes:
 			name = f.bytes
@@ -127,9 +148,7 @@ func readVerdict(s string, v *limit.Verdict, rules *Rules) error {
 			return err
 		}
 	}
-	if v.Rule = rules.find(id, name); limits != nil {
-		*v = limit.Combine(limits)
-	}
+	v.Rule = rules.find(id, name)
 	return nil
 }
 
