@@ -86,7 +86,7 @@ func (s *stream) read() error {
 // take queues the calls of one message, once there is room for their replies.
 func (s *stream) take(calls []wire.Call, timeout time.Duration) {
 	message := &asked{left: len(calls)}
-	if timeout > 0 {
+	if timeout != 0 {
 		message.due = s.server.cfg.Now().Add(timeout)
 	}
 	if s.replies.admit(calls) {
