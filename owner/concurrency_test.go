@@ -124,3 +124,65 @@ func TestChurnWithConcurrentSweep(t *testing.T) {
 	}
 	check(t, tab)
 }
+
+// Segments are split, built anew and merged, partitions frozen, copied out and merged
+// with their own copy, all under callers of frames: long-lived counters admit exactly
+// their limit.
+func TestExactWhileSegmentsComeAndGo(t *testing.T) {
+	const most, counters = 40, 50
+	tab := holding(Config{Partitions: 2})
+	tab.large = 32
+	long, brief := mustRule(t, per(most, 1000*time.Hour, limit.SlidingWindowLog)), mustRule(t, per(5, time.Millisecond, limit.FixedWindow))
+	var clock, admitted atomic.Int64
+	clock.Store(start)
+	var callers, others sync.WaitGroup
+	for w := range 4 {
+		callers.Go(func() {
+			calls, results := make([]Call, 20), make([]Result, 20)
+			for n := range 200 {
+				for i := range calls {
+					calls[i] = *on(tab, key((w*200+n)*20+i), brief)
+				}
+				for i := range 10 {
+					calls[2*i] = *on(tab, "long"+key((n*10+i)%counters), long)
+				}
+				tab.DecideFrame(clock.Add(1000), calls, results)
+				for i := range 10 {
+					if results[2*i].Taken {
+						admitted.Add(1)
+					}
+				}
+			}
+		})
+	}
+	var stop atomic.Bool
+	for p := range 2 {
+		others.Go(func() {
+			for !stop.Load() {
+				tab.Freeze(p)
+				all := exported(t, tab, p, clock.Load(), 50)
+				tab.Thaw(p)
+				imported(t, tab, p, clock.Load(), all)
+				clock.Add(int64(time.Millisecond))
+				tab.Sweep(clock.Load(), 2)
+			}
+		})
+	}
+	callers.Wait()
+	stop.Store(true)
+	others.Wait()
+	for i := range counters { // those of frames that met a frozen partition
+		for range most {
+			if v, err := answer(tab, clock.Load(), on(tab, "long"+key(i), long)); err == nil && v.Allowed {
+				admitted.Add(1)
+			}
+		}
+	}
+	if n := admitted.Load(); n != most*counters {
+		t.Errorf("%d admitted; want %d", n, most*counters)
+	}
+	if n := len(tab.partitions[0].directory()); n < 4 {
+		t.Errorf("there were %d segments at once: this has tested little", n)
+	}
+	check(t, tab)
+}
