@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"sync"
 	"time"
 )
 
@@ -52,10 +53,14 @@ func (r *running) handOver(ctx context.Context, node departing) error {
 	return nil
 }
 
+// closeDoors closes them together: a client who keeps one open must not take the
+// time of the others.
 func (r *running) closeDoors(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.requests, requestsTimeout))
 	defer cancel()
+	var closing sync.WaitGroup
 	for _, s := range r.servers {
-		s.stop(ctx)
+		closing.Go(func() { s.stop(ctx) })
 	}
+	closing.Wait()
 }

@@ -163,3 +163,32 @@ func TestColdStop(t *testing.T) {
 		t.Errorf("the nodes wait for each other: %v\n%s", took, &stderr)
 	}
 }
+
+// A door whose clients do not go leaves the others their whole time to answer.
+func TestDoorsCloseTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &running{instance: alone()}
+		slow, next := &patientDoor{takes: time.Hour}, &patientDoor{takes: time.Second}
+		r.servers = []server{slow, next}
+		began := time.Now()
+		r.closeDoors(t.Context())
+		if took := time.Since(began); took != requestsTimeout || !slow.cut || next.cut {
+			t.Errorf("took %v; the slow door was cut short: %v; the other: %v", took, slow.cut, next.cut)
+		}
+	})
+}
+
+// patientDoor has clients who take their time.
+type patientDoor struct {
+	takes time.Duration
+	cut   bool
+}
+
+func (d *patientDoor) serve() error { return nil }
+func (d *patientDoor) stop(ctx context.Context) {
+	select {
+	case <-time.After(d.takes):
+	case <-ctx.Done():
+	}
+	d.cut = ctx.Err() != nil
+}
