@@ -127,8 +127,9 @@ func (t *Table) unlock(s lockSet) {
 //
 // It holds no lock: with the locks of all these partitions, a call would wait for
 // the locks of those beside it as well. The directory and the segments are
-// published whole, so it reads nothing but counters, and those only race with
-// writers; what it reads is thrown away.
+// published whole, and what replaces them leaves them to the collector, which keeps
+// them while they are looked at. So it races for words of counters only, and what it
+// reads is thrown away.
 //
 //go:noinline
 //go:norace
