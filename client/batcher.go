@@ -46,7 +46,8 @@ const (
 // stream ends waits there for the next one, as only this owner may decide, while
 // here another node takes it.
 //
-// One goroutine, the stream's reader, calls start, answer, leave and fail.
+// One goroutine, the stream's reader, calls start, answer, leave and fail; any may
+// call release.
 type batcher struct {
 	now func() int64
 	// wake is told when the next scan for overdue calls is due, if that is sooner
@@ -276,6 +277,16 @@ func (b *batcher) start(s *session) {
 	b.mu.Unlock()
 	if leads {
 		b.lead()
+	}
+}
+
+// release gives back what waits for a node that still connects, because another one
+// is up. Any may call it.
+func (b *batcher) release() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.is(connecting) {
+		b.dropQueue()
 	}
 }
 

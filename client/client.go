@@ -74,8 +74,9 @@ func New(cfg Config) (*Client, error) {
 	c := &Client{cfg: cfg, began: time.Now()}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	for _, address := range cfg.Addresses {
-		n := newNode(address, &c.cfg, c.now)
-		c.nodes = append(c.nodes, n)
+		c.nodes = append(c.nodes, newNode(address, &c.cfg, c.now, c.release))
+	}
+	for _, n := range c.nodes {
 		c.wg.Go(func() { n.run(c.ctx) })
 		c.wg.Go(func() { n.expire(c.ctx) })
 	}
@@ -128,6 +129,13 @@ func (c *Client) call(ctx context.Context, req *limit.Request, refund bool) (lim
 		return a.verdict, a.err
 	}
 	return limit.Verdict{}, c.nobody()
+}
+
+// release sends those who wait for other nodes to the one that is up.
+func (c *Client) release() {
+	for _, n := range c.nodes {
+		n.release()
+	}
 }
 
 // nobody is why there is no node to ask.

@@ -22,5 +22,6 @@
 //
 // A broken stream is made anew at once; a node that cannot be reached is tried again
 // after a pause, which grows to a second. While no node could be reached yet calls
-// wait, within their time; when all are gone they fail at once with ErrUnavailable.
+// wait, within their time, for the first that can be; when all are gone they fail at
+// once with ErrUnavailable.
 package client

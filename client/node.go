@@ -38,6 +38,7 @@ const (
 type node struct {
 	*batcher
 	cfg     *Config
+	isUp    func() // is told whenever a stream stands
 	address string
 	log     *slog.Logger
 	scans   *time.Timer
@@ -45,8 +46,8 @@ type node struct {
 	told    string // what was last logged; of run
 }
 
-func newNode(address string, cfg *Config, now func() int64) *node {
-	n := &node{cfg: cfg, address: address, log: cfg.Logger.With("addr", address), scans: time.NewTimer(time.Hour)}
+func newNode(address string, cfg *Config, now func() int64, isUp func()) *node {
+	n := &node{cfg: cfg, isUp: isUp, address: address, log: cfg.Logger.With("addr", address), scans: time.NewTimer(time.Hour)}
 	n.batcher = newBatcher(now, func(in time.Duration) { n.scans.Reset(in) })
 	return n
 }
@@ -167,6 +168,7 @@ func (n *node) attempt(ctx context.Context) (stood bool, err error) {
 // converse reads the stream to its end.
 func (n *node) converse(stream grpc.ClientStream) error {
 	n.start(&session{stream: stream})
+	n.isUp()
 	var rules wire.Rules
 	var r wire.Response
 	for leaving := false; ; {
