@@ -92,16 +92,18 @@ func (b *batch) read(message string) error {
 // lookAgain is how often a batch looks for a connection that is about to be.
 const lookAgain = time.Millisecond
 
-// connection is one to a node that is up, or that still connects. It has to be given
-// back to its line.
+// connection is one to a node that is up. It waits while some still connect: gRPC
+// would wait for one of them, which may be silent. It has to be given back to its line.
 func (c *Client) connection(ctx context.Context) (*line, *shared, error) {
 	for {
 		n := c.pick()
 		if n == nil {
 			return nil, nil, c.nobody()
 		}
-		if cc := n.line.get(); cc != nil {
-			return &n.line, cc, nil
+		if n.is(up) {
+			if cc := n.line.get(); cc != nil {
+				return &n.line, cc, nil
+			}
 		}
 		if pause(ctx, lookAgain); ctx.Err() != nil {
 			return nil, nil, c.nobody()

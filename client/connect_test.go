@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/ringlimit/ringlimit/client"
+	"github.com/ringlimit/ringlimit/limit"
 )
 
 // Calls that wait for a node that does not answer go to another one as soon as that
@@ -41,6 +42,13 @@ func TestCallsDoNotWaitForASilentNode(t *testing.T) {
 			callers.Go(func() {
 				if _, err := c.Check(t.Context(), key(i)); err != nil || time.Since(began) > 20*time.Millisecond {
 					t.Errorf("call %d: %v after %v", i, err, time.Since(began))
+				}
+			})
+		}
+		for i := range 50 {
+			callers.Go(func() {
+				if got, err := c.CheckBatch(t.Context(), []limit.Request{key(i)}); err != nil || len(got) != 1 || got[0].Err != nil || time.Since(began) > 20*time.Millisecond {
+					t.Errorf("batch %d: %v, %v after %v", i, got, err, time.Since(began))
 				}
 			})
 		}
