@@ -6,9 +6,9 @@ import (
 	"github.com/ringlimit/ringlimit/limit"
 )
 
-// Bounds on a CheckStreamRequest: its calls, and one of them. That has up to a key, a
-// route and 32 attributes, each as long as package limit allows; how long their names
-// and a tier's are that does not say.
+// Bounds on a CheckStreamRequest: its calls, and what a client makes one of them. That
+// has up to a key, a route and 32 attributes, each as long as package limit allows; how
+// long their names and a tier's are that does not say. A node bounds the whole message.
 const (
 	MaxCalls     = 512
 	MaxCallBytes = 64 << 10
