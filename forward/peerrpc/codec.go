@@ -1,6 +1,7 @@
 package peerrpc
 
 import (
+	"fmt"
 	"sync"
 
 	"google.golang.org/grpc/encoding"
@@ -78,6 +79,9 @@ func readFrame(b []byte, f *peerpb.Frame) error {
 		number, kind, n := protowire.ConsumeTag(b)
 		if n < 0 {
 			return protowire.ParseError(n)
+		}
+		if !number.IsValid() { // which ConsumeTag lets pass when it is too large
+			return fmt.Errorf("field number %d: must be at most %d", number, protowire.MaxValidNumber)
 		}
 		if b = b[n:]; kind == protowire.BytesType && number == frameRecords {
 			var records []byte

@@ -102,6 +102,7 @@ func FuzzCodec(f *testing.F) {
 	f.Add([]byte{0x12, 0xff, 0xff, 0xff, 0xff, 0x0f})            // records longer than what came
 	f.Add([]byte{0x0a, 1, 7, 0x10, 5})                           // the fields with each other's kinds
 	f.Add(slices.Concat([]byte{0x12, 1, 7}, []byte{0x12, 1, 8})) // records twice
+	f.Add([]byte("\xf9\x85\x85\xd0 \f\xef&\x87\f]\xc9\x11"))     // a field number above all that there are
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var got, want peerpb.Frame
 		err := newCodec().Unmarshal(mem.BufferSlice{mem.SliceBuffer(b)}, &got)
