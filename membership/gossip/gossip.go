@@ -41,7 +41,8 @@ type Gossip struct {
 	roster   *roster
 	delegate *delegate
 	mailbox  *membership.Mailbox
-	joining  atomic.Bool // Join was called: the seeds are ours to keep trying
+	said     chan struct{} // we have announced something; see repeat
+	joining  atomic.Bool   // Join was called: the seeds are ours to keep trying
 
 	// ops lets one call at a time into memberlist's UpdateNode, Leave and
 	// Shutdown: the first races with itself, and Leave after Shutdown panics.
@@ -81,6 +82,7 @@ func Start(cfg Config) (*Gossip, error) {
 	g := &Gossip{
 		cfg: cfg, seeds: seeds, addr: netip.AddrPortFrom(ip.Unmap(), self.Port),
 		list: list, roster: r, delegate: d, mailbox: membership.NewMailbox(), ops: make(turn, 1),
+		said: make(chan struct{}, 1),
 	}
 	r.setAddr(g.addr)
 	g.ctx, g.cancel = context.WithCancel(context.Background())
@@ -88,6 +90,7 @@ func Start(cfg Config) (*Gossip, error) {
 	g.mailbox.Put(first)
 	g.spawn(func() { g.settle(first) })
 	g.spawn(g.rejoin)
+	g.spawn(g.repeat)
 	return g, nil
 }
 
@@ -137,6 +140,7 @@ func (g *Gossip) announce(s membership.State, seq uint64) error {
 // error says nothing.
 func (g *Gossip) spread(s membership.State, seq uint64) {
 	if g.roster.announce(s, seq) {
+		g.repeatSoon()
 		if err := g.list.UpdateNode(spreadTimeout); err != nil {
 			g.cfg.Logger.Debug("our new state is still spreading", "state", s.String(), "sequence", seq, "error", err)
 		}
@@ -161,9 +165,41 @@ func (g *Gossip) announceRules(s membership.RulesSummary) error {
 		return ErrClosed
 	}
 	if g.roster.announceRules(s) {
+		g.repeatSoon()
 		_ = g.list.UpdateNode(time.Nanosecond) // says only that it has not gone out yet
 	}
 	return nil
+}
+
+func (g *Gossip) repeatSoon() {
+	select {
+	case g.said <- struct{}{}:
+	default: // it is to be repeated anyway
+	}
+}
+
+// repeat announces once more what was announced a moment ago. memberlist v0.7.0 can
+// lose a broadcast that takes the place of the only one in its queue: the queue then
+// begins to number anew, and drops one of two that get the same number and are of one
+// length. Without this the others would hear of it with the next push/pull only.
+func (g *Gossip) repeat() {
+	for {
+		select {
+		case <-g.said:
+		case <-g.ctx.Done():
+			return
+		}
+		select {
+		case <-time.After(repeatAfter):
+		case <-g.ctx.Done():
+			return
+		}
+		g.ops.take()
+		if !g.left.Load() {
+			_ = g.list.UpdateNode(time.Nanosecond) // says only that it has not gone out yet
+		}
+		g.ops.give()
+	}
 }
 
 // Leave says goodbye: others learn that we drain, so that they do not take us

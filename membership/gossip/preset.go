@@ -39,6 +39,10 @@ const (
 	// their message. It is sent within three gossip intervals or so.
 	spreadTimeout = time.Second
 
+	// repeatAfter lies between an announcement and its repetition: by then the first
+	// has gone out, so that they are not lost together.
+	repeatAfter = 300 * time.Millisecond
+
 	// twinGrace is how long an earlier boot of our own id may linger: the death
 	// of the process we replace is noticed within seconds.
 	twinGrace = 15 * time.Second
