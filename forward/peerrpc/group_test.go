@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"strconv"
 	"sync"
@@ -149,18 +150,24 @@ func TestGroupsOverAStream(t *testing.T) {
 // it has when it arrives, or not at all.
 func TestSendAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPair(t, holding(testPartitions))
-		rule := hourly(t, limit.FixedWindow, 9)
+		n, there := newNetwork(), make(chan struct{})
+		serve(t, serverConfig("owner", holding(testPartitions)), n.listen("owner:1"))
+		pool := newPool(t, func(ctx context.Context, addr string) (net.Conn, error) {
+			<-there
+			return n.dial(ctx, addr)
+		})
+		peer, rule := pool.Peer(ownerMember), hourly(t, limit.FixedWindow, 9)
 		send := func(mode limit.Mode, age time.Duration) owner.Result {
 			c := callOf(rule, "k", 1)
 			c.Mode, c.Age = mode, age
 			calls, results := joinedCalls(c)
-			p.peer.Send(calls, results, within(time.Second)).Await(context.Background())
+			peer.Send(calls, results, within(time.Second)).Await(context.Background())
 			return results[0]
 		}
 		if r := send(limit.Refund, time.Second); r.Err != forward.ErrAbsent {
 			t.Errorf("a refund before there is a stream: %+v", r)
 		}
+		close(there)
 		synctest.Wait()
 		for _, step := range []struct {
 			mode  limit.Mode
