@@ -94,7 +94,7 @@ func (b *batcher) add(req *limit.Request, refund bool, w *waiter) (leads bool, e
 	}
 	b.queued += b.open(size).add(req, refund, w)
 	b.count(1)
-	b.due(w.deadline)
+	b.due(w.Deadline)
 	return b.claimLead(), nil
 }
 
@@ -173,7 +173,7 @@ func (b *batcher) answer(r *wire.Response) error {
 	for i, w := range b.heard {
 		if w != nil {
 			reply := &r.Replies[i]
-			b.waiters.finish(w, &answer{reply.Verdict, errorOf(reply.Err)})
+			b.waiters.Finish(w, &answer{reply.Verdict, errorOf(reply.Err)})
 		}
 	}
 	clear(b.heard)

@@ -13,7 +13,7 @@
 //	2  batcher.add     puts the call into the node's open frame (batcher.go)
 //	3  batcher.lead    who finds fewer than two messages unread sends the frame
 //	4  node.converse   reads the answers, as they come, in any order (node.go)
-//	5  waiters.await   the caller wakes, or has left (waiter.go)
+//	5  waiters.Await   the caller wakes, or has left (internal/wait)
 //
 // A call is sent once. What was in flight when a stream broke fails with ErrLost, for
 // it may have been counted; what was not sent goes to another node. A node that is

@@ -66,8 +66,8 @@ func (f *frame) add(req *limit.Request, refund bool, w *waiter) int {
 	*f.packet = wire.AppendCall(*f.packet, id, req, refund)
 	f.waiters = append(f.waiters, w)
 	f.left++
-	f.earliest = min(f.earliest, w.deadline)
-	f.latest = max(f.latest, w.deadline)
+	f.earliest = min(f.earliest, w.Deadline)
+	f.latest = max(f.latest, w.Deadline)
 	return len(*f.packet) - was
 }
 
@@ -85,12 +85,12 @@ func (f *frame) expire(now int64, p *waiters, err error) (n int) {
 	for i, w := range f.waiters {
 		switch {
 		case w == nil:
-		case w.deadline <= now:
+		case w.Deadline <= now:
 			f.waiters[i] = nil
-			p.finish(w, &answer{err: err})
+			p.Finish(w, &answer{err: err})
 			n++
 		default:
-			f.earliest = min(f.earliest, w.deadline)
+			f.earliest = min(f.earliest, w.Deadline)
 		}
 	}
 	f.left -= n
@@ -110,7 +110,7 @@ func (f *frame) fail(p *waiters, err error) (n int) {
 	for i, w := range f.waiters {
 		if w != nil {
 			f.waiters[i] = nil
-			p.finish(w, &answer{err: err})
+			p.Finish(w, &answer{err: err})
 			n++
 		}
 	}

@@ -53,16 +53,20 @@ func newNode(address string, cfg *Config, now func() int64, isUp func()) *node {
 }
 
 func (n *node) ask(ctx context.Context, req *limit.Request, refund bool, deadline int64) answer {
-	w := n.waiters.get(deadline)
+	w := n.waiters.Get(deadline)
 	leads, err := n.add(req, refund, w)
 	if err != nil {
-		n.waiters.put(w)
+		n.waiters.Put(w)
 		return answer{err: err}
 	}
 	if leads {
 		n.lead()
 	}
-	return n.waiters.await(ctx, w)
+	a, err := n.waiters.Await(ctx, w)
+	if err != nil {
+		return answer{err: err}
+	}
+	return a
 }
 
 // expire fails overdue calls. It sleeps until the earliest deadline it was told of,

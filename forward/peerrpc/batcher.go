@@ -79,7 +79,7 @@ func (b *batcher) add(r *record, w *waiter) (leads bool, err error) {
 	}
 	b.queued += b.open(1, r.maxSize()).add(r, w)
 	b.pending++
-	b.due(w.deadline)
+	b.due(w.Deadline)
 	return b.claimLead(), nil
 }
 
@@ -212,7 +212,7 @@ func (b *batcher) handOut(f *frame, records []byte) (left int, err error) {
 			left++
 		default:
 			f.waiters[i] = nil
-			b.waiters.finish(w, &a)
+			b.waiters.Finish(w, &a)
 		}
 	}
 	if len(records) > 0 {

@@ -60,7 +60,7 @@ func newTestBatch() *batch {
 // put adds a check of that cost, and leads if it has to.
 func (b *batch) put(t *testing.T, cost, deadline int64) *waiter {
 	t.Helper()
-	w := b.waiters.get(deadline)
+	w := b.waiters.Get(deadline)
 	leads, err := b.add(&record{cost: cost, name: []byte("k")}, w)
 	if err != nil {
 		t.Fatal(err)
@@ -71,15 +71,9 @@ func (b *batch) put(t *testing.T, cost, deadline int64) *waiter {
 	return w
 }
 
-// has reads a waiter's answer; not ok: it still waits.
-func has(w *waiter) (a answer, ok bool) {
-	select {
-	case <-w.done:
-		return w.answer, true
-	default:
-		return answer{}, false
-	}
-}
+// has reads a waiter's answer; not ok: it still waits. The waiter is not used again,
+// so that a test may go on to compare it with others.
+func has(w *waiter) (a answer, ok bool) { return new(waiters).Poll(w) }
 
 // A lone check leaves at once. While two frames are unanswered, checks share
 // the next, which leaves with the first answer.
@@ -124,7 +118,7 @@ func TestQueueBeforeTheStreamIsSentInBoundedFrames(t *testing.T) {
 	}
 	large := &record{cost: 1, name: make([]byte, maxName)}
 	for range 3 {
-		if _, err := b.add(large, b.waiters.get(100)); err != nil {
+		if _, err := b.add(large, b.waiters.Get(100)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -138,7 +132,7 @@ func TestPendingChecksAreBounded(t *testing.T) {
 	for range maxPending {
 		b.put(t, 1, 100)
 	}
-	if _, err := b.add(&record{cost: 1, name: []byte("k")}, b.waiters.get(100)); !errors.Is(err, forward.ErrOverloaded) {
+	if _, err := b.add(&record{cost: 1, name: []byte("k")}, b.waiters.Get(100)); !errors.Is(err, forward.ErrOverloaded) {
 		t.Errorf("one too many: %v", err)
 	}
 	b.start(&session{stream: out})
@@ -153,7 +147,7 @@ func TestQueuedBytesAreBounded(t *testing.T) {
 	long := &record{cost: 1, name: make([]byte, maxName)}
 	fill := func() (n int) {
 		for ; ; n++ {
-			w := b.waiters.get(100)
+			w := b.waiters.Get(100)
 			if _, err := b.add(long, w); err != nil {
 				if !errors.Is(err, forward.ErrOverloaded) {
 					t.Fatal(err)
@@ -277,7 +271,7 @@ func TestFail(t *testing.T) {
 			t.Errorf("%+v, %v, want %v", a, ok, want)
 		}
 	}
-	if _, err := b.add(&record{cost: 1, name: []byte("k")}, b.waiters.get(100)); err != forward.ErrAbsent {
+	if _, err := b.add(&record{cost: 1, name: []byte("k")}, b.waiters.Get(100)); err != forward.ErrAbsent {
 		t.Errorf("down: %v", err)
 	}
 	if b.pending != 0 || b.unanswered != 0 {
@@ -297,7 +291,7 @@ func TestLeave(t *testing.T) {
 	if a, ok := has(queued); !ok || a.err != forward.ErrAbsent {
 		t.Errorf("not sent: %+v, %v", a, ok)
 	}
-	if _, err := b.add(&record{cost: 1, name: []byte("k")}, b.waiters.get(100)); err != forward.ErrAbsent {
+	if _, err := b.add(&record{cost: 1, name: []byte("k")}, b.waiters.Get(100)); err != forward.ErrAbsent {
 		t.Errorf("afterwards: %v", err)
 	}
 	for i, w := range sent {
@@ -329,7 +323,7 @@ func TestRetire(t *testing.T) {
 			t.Errorf("not sent: %+v, %v; somebody waits: %v", a, ok, waits)
 		}
 		then(b)
-		if _, err := b.add(&record{cost: 1, name: []byte("k")}, b.waiters.get(100)); err != forward.ErrAbsent {
+		if _, err := b.add(&record{cost: 1, name: []byte("k")}, b.waiters.Get(100)); err != forward.ErrAbsent {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -380,7 +374,7 @@ func TestBrokenOffFrameIsReused(t *testing.T) {
 	room := cap(f.waiters)
 	var ws []*waiter
 	for range 3 {
-		ws = append(ws, b.waiters.get(100))
+		ws = append(ws, b.waiters.Get(100))
 		f.add(&record{cost: 1, name: []byte("k")}, ws[len(ws)-1])
 	}
 	if _, err := b.handOut(f, []byte{byte(full), byte(full), 0xff}); !errors.Is(err, errBadFrame) {
@@ -399,21 +393,5 @@ func TestBrokenOffFrameIsReused(t *testing.T) {
 		if a, ok := has(ws[i]); !ok || !errors.Is(a.err, want) {
 			t.Errorf("check %d: %+v, %v", i, a, ok)
 		}
-	}
-}
-
-// A waiter that its caller has left is nobody else's before the frame lets go.
-func TestWaiterHandOff(t *testing.T) {
-	var p waiters
-	w := p.get(1)
-	if !w.state.CompareAndSwap(waiting, left) {
-		t.Fatal("a new waiter does not wait")
-	}
-	p.finish(w, &answer{err: errBadFrame})
-	if w.state.Load() != waiting || w.answer.err != nil {
-		t.Error("the answer to one who left stays with the waiter")
-	}
-	if _, ok := has(w); ok {
-		t.Error("and would be the next one's")
 	}
 }

@@ -116,16 +116,20 @@ func (c *conn) Check(ctx context.Context, call *owner.Call, deadline int64) (lim
 }
 
 func (c *conn) ask(ctx context.Context, r *record, deadline int64) answer {
-	w := c.batch.waiters.get(deadline)
+	w := c.batch.waiters.Get(deadline)
 	leads, err := c.batch.add(r, w)
 	if err != nil {
-		c.batch.waiters.put(w)
+		c.batch.waiters.Put(w)
 		return answer{err: err}
 	}
 	if leads {
 		c.batch.lead()
 	}
-	return c.batch.waiters.await(ctx, w)
+	a, err := c.batch.waiters.Await(ctx, w)
+	if err != nil {
+		return answer{err: err}
+	}
+	return a
 }
 
 // expire fails overdue checks. It sleeps until the earliest deadline it was

@@ -9,7 +9,7 @@
 //	3  answerer.run     the owner's goroutine of that stream reads the frame
 //	4  judge.frame      has all of it decided with one reading of the clock
 //	5  batcher.answer   the asker's reader hands the answers to those who wait
-//	6  waiters.await    the caller wakes, or has left (waiter.go)
+//	6  waiters.Await    the caller wakes, or has left (internal/wait)
 //
 // Checks that are joined, the limits of one request, travel side by side in one
 // frame. The judge has them decided all or none, and answers all of them with an

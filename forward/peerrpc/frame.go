@@ -62,8 +62,8 @@ func (f *frame) add(r *record, w *waiter) int {
 	was := len(f.packet.Records)
 	f.packet.Records = appendRecord(f.packet.Records, r)
 	f.waiters = append(f.waiters, w)
-	f.earliest = min(f.earliest, w.deadline)
-	f.latest = max(f.latest, w.deadline)
+	f.earliest = min(f.earliest, w.Deadline)
+	f.latest = max(f.latest, w.Deadline)
 	return len(f.packet.Records) - was
 }
 
@@ -85,12 +85,12 @@ func (f *frame) expire(now int64, p *waiters, a *answer) (n int) {
 	for i, w := range f.waiters {
 		switch {
 		case w == nil:
-		case w.deadline <= now:
+		case w.Deadline <= now:
 			f.waiters[i] = nil
-			p.finish(w, a)
+			p.Finish(w, a)
 			n++
 		default:
-			f.earliest = min(f.earliest, w.deadline)
+			f.earliest = min(f.earliest, w.Deadline)
 		}
 	}
 	return n
@@ -119,7 +119,7 @@ func (f *frame) compact() (records, bytes int) {
 func (f *frame) fail(p *waiters, a *answer) {
 	for _, w := range f.waiters {
 		if w != nil {
-			p.finish(w, a)
+			p.Finish(w, a)
 		}
 	}
 }

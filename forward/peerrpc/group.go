@@ -1,6 +1,7 @@
 package peerrpc
 
 import (
+	"cmp"
 	"context"
 	"sync"
 
@@ -98,12 +99,12 @@ func (s *sent) explain() {
 func (s *sent) send() {
 	b := s.conn.batch
 	for range s.records {
-		s.waiters = append(s.waiters, b.waiters.get(s.deadline))
+		s.waiters = append(s.waiters, b.waiters.Get(s.deadline))
 	}
 	leads, err := b.addGroup(s.records, s.waiters)
 	if err != nil {
 		for _, w := range s.waiters {
-			b.waiters.put(w)
+			b.waiters.Put(w)
 		}
 		s.waiters = s.waiters[:0]
 		failAll(s.results, err)
@@ -117,8 +118,8 @@ func (s *sent) send() {
 // receive waits for all answers, if there are any to come.
 func (s *sent) receive(ctx context.Context) {
 	for i, w := range s.waiters {
-		a := s.conn.batch.waiters.await(ctx, w)
-		s.results[i] = owner.Result{Verdict: a.verdict, Err: a.err}
+		a, err := s.conn.batch.waiters.Await(ctx, w)
+		s.results[i] = owner.Result{Verdict: a.verdict, Err: cmp.Or(err, a.err)}
 	}
 	s.waiters = s.waiters[:0]
 }
@@ -153,6 +154,6 @@ func (b *batcher) addGroup(records []record, waiters []*waiter) (leads bool, err
 		b.queued += f.add(&records[i], waiters[i])
 	}
 	b.pending += len(records)
-	b.due(waiters[0].deadline)
+	b.due(waiters[0].Deadline)
 	return b.claimLead(), nil
 }

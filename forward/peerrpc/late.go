@@ -57,7 +57,7 @@ func (b *batcher) answerLate(records []byte) error {
 	err = b.claimLate(heard)
 	for i := range heard {
 		if w := heard[i].waiter; w != nil {
-			b.waiters.finish(w, &heard[i].answer)
+			b.waiters.Finish(w, &heard[i].answer)
 		}
 	}
 	clear(heard)

@@ -89,7 +89,7 @@ func TestLateAnswersComeInAnyOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []answer{remains(1), {err: owner.ErrFull}, remains(3)} {
-		if a := ws[i].answer; a != want {
+		if a, _ := has(ws[i]); a != want {
 			t.Errorf("check %d: %+v", i, a)
 		}
 	}
@@ -199,7 +199,7 @@ func TestLateChecksAreBounded(t *testing.T) {
 	b.start(&session{stream: out})
 	fill := func() (n int) {
 		for {
-			w := b.waiters.get(100)
+			w := b.waiters.Get(100)
 			leads, err := b.add(&record{cost: 1, name: []byte("k")}, w)
 			if err != nil {
 				if err != forward.ErrOverloaded {
@@ -296,7 +296,7 @@ func TestLawLateAnswers(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"put": func(t *rapid.T) {
 				costs++
-				w := b.waiters.get(b.now + int64(rapid.IntRange(1, 50).Draw(t, "patience")))
+				w := b.waiters.Get(b.now + int64(rapid.IntRange(1, 50).Draw(t, "patience")))
 				leads, err := b.add(&record{cost: costs, name: []byte("k")}, w)
 				if err != nil {
 					t.Fatal(err)
@@ -349,7 +349,7 @@ func TestLawLateAnswers(t *testing.T) {
 				}
 				b.scan()
 				for cost, w := range ws {
-					if w.deadline <= b.now {
+					if w.Deadline <= b.now {
 						gone(cost, answer{err: forward.ErrTimeout})
 					}
 				}
@@ -387,8 +387,8 @@ func TestLawLateAnswers(t *testing.T) {
 					t.Fatalf("%d pending; %d wait, %d overdue in flight", b.pending, len(ws), flying)
 				}
 				for _, w := range ws {
-					if w.deadline < b.scanAt {
-						t.Fatalf("a check is due at %d, the next scan at %d", w.deadline, b.scanAt)
+					if w.Deadline < b.scanAt {
+						t.Fatalf("a check is due at %d, the next scan at %d", w.Deadline, b.scanAt)
 					}
 				}
 			},

@@ -267,7 +267,7 @@ func FuzzAnswers(f *testing.F) {
 		frame := b.frames.get()
 		ws := make([]*waiter, n)
 		for i := range ws {
-			ws[i] = b.waiters.get(0)
+			ws[i] = b.waiters.Get(0)
 			frame.add(&record{}, ws[i])
 		}
 		left, _ := b.handOut(frame, reply)
