@@ -45,6 +45,7 @@ func (n *Node) Leave(ctx context.Context) error {
 		drained := n.Drain(ctx)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
 		defer cancel()
+		n.driver.Depart()
 		if err := n.gossip.Leave(ctx); err != nil { // when a whole cluster stops, nobody may be left to hear it
 			n.cfg.Logger.Info("nobody heard the goodbye; who is left will find out by probing", "error", err)
 		}

@@ -69,6 +69,7 @@ type Driver struct {
 	closings   int  // that noteFence has seen
 	complained int64
 	stuck      stuck
+	unseen     unseen
 	changed    chan struct{} // closed after the next event, if somebody watches
 }
 

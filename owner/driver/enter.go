@@ -97,6 +97,9 @@ func (d *Driver) Drain(ctx context.Context) error {
 	return nil
 }
 
+// Depart is the event that this node says goodbye to the gossip, after Drain.
+func (d *Driver) Depart() { d.event(d.core.Depart) }
+
 // until waits for a state that events lead to. reached is called under the lock.
 func (d *Driver) until(ctx context.Context, reached func() bool) error {
 	for {

@@ -45,6 +45,7 @@ func (d *Driver) tick(slept time.Duration) {
 		d.contradict()
 		d.parked.sweep(now)
 		d.stuck.note(d, now)
+		d.unseen.bury(d, now)
 	})
 }
 

@@ -192,6 +192,22 @@ func TestADeathIsContradicted(t *testing.T) {
 	}
 }
 
+// But not when it has said goodbye: the others would take it for alive, and it would
+// be gone.
+func TestWhoDepartsStaysDead(t *testing.T) {
+	p := newPeer(t, record("b", membership.Serving))
+	p.Become(p.now, membership.Draining)
+	p.Depart(p.now)
+	last := p.Self()
+	dead := last
+	dead.State = Dead
+	p.hear("b", &Views{Records: []Record{dead}})
+	p.pass(time.Second)
+	if s := p.Self(); s != last {
+		t.Errorf("it says %+v", s)
+	}
+}
+
 // What was given to one is not given to another as long as the first lives: both
 // might begin with it. When it is gone, the next owner gets it.
 func TestAFrozenCopyIsForOne(t *testing.T) {

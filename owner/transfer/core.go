@@ -32,6 +32,7 @@ type Core struct {
 	moved bool              // the records changed since the last review
 	came  bool              // and somebody came who must be asked
 	later membership.BootID // see Later
+	going bool              // see Depart
 
 	// What the event wants to be done.
 	actions []Action
@@ -169,6 +170,15 @@ func (c *Core) Become(now int64, s membership.State) {
 	r.State, c.flaps.until = s, 0
 	r.Seq++
 	c.declare(r)
+	c.settle()
+}
+
+// Depart is the event that this node says goodbye by gossip: it has given away what
+// it had. Who hears of it takes it for dead, and it does not contradict. Nobody would
+// be left to notice that what it says of itself is its last word.
+func (c *Core) Depart(now int64) {
+	c.at(now)
+	c.going = true
 	c.settle()
 }
 

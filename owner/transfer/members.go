@@ -25,6 +25,14 @@ func (c *Core) tell(absent membership.NodeID) {
 	}
 }
 
+// Heard is when the latest message of a member came; 0 when none did.
+func (c *Core) Heard(id membership.NodeID) int64 {
+	if m := c.view.find(id); m != nil {
+		return m.heard
+	}
+	return 0
+}
+
 // Named is the event that others were refused by a node. We try ourselves before
 // we believe it: a firewall may be between the two and not between it and us.
 func (c *Core) Named(now int64, id membership.NodeID) {
@@ -68,6 +76,9 @@ func (c *Core) contradict(r Record) {
 		return // a later run under our name: the shell has to stop this one
 	}
 	if r.State == Dead {
+		if c.going {
+			return
+		}
 		self.State = c.damped(self.State)
 	}
 	self.Seq = r.Seq + 1
