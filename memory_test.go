@@ -1,6 +1,7 @@
 package ringlimit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -142,14 +143,16 @@ func (m *memory) dial(ctx context.Context, from, to string) (net.Conn, error) {
 	case l.conns <- theirs:
 		return ours, nil
 	case <-l.done:
-		return nil, refused
 	case <-ctx.Done():
-		return nil, ctx.Err()
 	}
+	ours.Close()
+	theirs.Close()
+	return nil, cmp.Or(ctx.Err(), error(refused))
 }
 
 func (m *memory) wire(c net.Conn, from, to string) *wire {
-	w := &wire{Conn: c, net: m, from: from, to: to, done: make(chan struct{})}
+	w := &wire{Conn: c, net: m, from: from, to: to, done: make(chan struct{}), sent: make(chan struct{}), written: make(chan struct{}, 1)}
+	go w.pump()
 	m.mu.Lock()
 	m.wires[w] = true
 	m.mu.Unlock()
@@ -188,33 +191,88 @@ func (l *pipeListener) Addr() net.Addr {
 	return net.TCPAddrFromAddrPort(mustAddrPort(l.address))
 }
 
-// wire is one end of a stream. While the network is cut it keeps what is
-// written, as a kernel does that gets no acknowledgement.
+// wire is one end of a stream. Like a kernel it takes what is written at once, and
+// keeps it while the network is cut, when nothing is acknowledged.
 type wire struct {
 	net.Conn
 	net      *memory
 	from, to string
 	done     chan struct{}
 	once     sync.Once
+	sent     chan struct{} // the pump has ended
+
+	mu      sync.Mutex
+	unsent  []byte
+	written chan struct{} // signals that there is something unsent
 }
 
 func (w *wire) Write(b []byte) (int, error) {
-	for w.net.cut(w.from, w.to) {
+	select {
+	case <-w.done:
+		return 0, net.ErrClosed
+	default:
+	}
+	w.mu.Lock()
+	w.unsent = append(w.unsent, b...)
+	w.mu.Unlock()
+	select {
+	case w.written <- struct{}{}:
+	default:
+	}
+	return len(b), nil
+}
+
+// pump brings what was written to the other end. What is left at Close it brings
+// unless the network is cut.
+func (w *wire) pump() {
+	defer close(w.sent)
+	for closing := false; !closing; {
 		select {
-		case <-time.After(10 * time.Millisecond):
+		case <-w.written:
 		case <-w.done:
-			return 0, net.ErrClosed
+			closing = true
+			_ = w.Conn.SetWriteDeadline(time.Now().Add(time.Second)) // the other may not read any more
+		}
+		for w.net.cut(w.from, w.to) {
+			select {
+			case <-time.After(10 * time.Millisecond):
+			case <-w.done:
+				return
+			}
+		}
+		if b := w.take(); len(b) > 0 {
+			if _, err := w.Conn.Write(b); err != nil {
+				_ = w.Conn.Close()
+				return
+			}
 		}
 	}
-	return w.Conn.Write(b)
 }
+
+func (w *wire) take() []byte {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	b := w.unsent
+	w.unsent = nil
+	return b
+}
+
+// SetDeadline is that of reading: writing never waits.
+func (w *wire) SetDeadline(t time.Time) error { return w.Conn.SetReadDeadline(t) }
+
+func (w *wire) SetWriteDeadline(time.Time) error { return nil }
 
 func (w *wire) Close() error {
 	w.once.Do(func() {
 		close(w.done)
+		_ = w.Conn.SetReadDeadline(time.Now()) // who reads is told
 		w.net.mu.Lock()
 		delete(w.net.wires, w)
 		w.net.mu.Unlock()
+		go func() {
+			<-w.sent
+			_ = w.Conn.Close()
+		}()
 	})
-	return w.Conn.Close()
+	return nil
 }

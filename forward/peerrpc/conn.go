@@ -30,6 +30,8 @@ type conn struct {
 	scans *time.Timer
 	retry chan struct{} // ends a pause between attempts
 	told  string        // what was last logged; of run
+	// laneless: the last lane could not be opened; of run
+	laneless bool
 
 	// bulk is the hand-over, which would hold up the rest: copies, for which
 	// replies wait, and signs of life.
@@ -240,10 +242,11 @@ func (c *conn) attempt(ctx context.Context) (stood bool, err error) {
 	defer func() { _ = cc.Close() }() // fails only when called twice
 	ctx, cancel := context.WithCancelCause(hello(ctx, c.cfg, c.peer.ID))
 	defer cancel(nil)
-	stream, err := open(ctx, cancel, cc)
+	talk, err := c.open(ctx, cancel, cc)
 	if err != nil {
 		return false, d.reason(err)
 	}
+	defer talk.end()
 	c.line.set(cc)
 	defer c.line.set(nil)
 	staying, leave := context.WithCancel(ctx)
@@ -252,7 +255,7 @@ func (c *conn) attempt(ctx context.Context) (stood bool, err error) {
 		carrier := &carrier{box: box, log: c.log}
 		mail.Go(func() { carrier.run(ctx, staying, cc) })
 	}
-	err = c.converse(stream)
+	err = c.converse(talk)
 	if leave(); err != errFarewell {
 		cancel(nil)
 	}
@@ -261,12 +264,12 @@ func (c *conn) attempt(ctx context.Context) (stood bool, err error) {
 }
 
 // converse reads the stream of checks to its end.
-func (c *conn) converse(stream checks) error {
-	s := newSession(stream)
+func (c *conn) converse(talk *conversation) error {
+	s := &session{stream: talk, groups: talk.groups}
 	c.batch.start(s)
 	packet := new(peerpb.Frame) // used again for each answer
 	for leaving := false; ; {
-		err := stream.RecvMsg(packet)
+		err := talk.Recv(packet)
 		switch {
 		case leaving && err == io.EOF:
 			return errFarewell
@@ -284,35 +287,16 @@ func (c *conn) converse(stream checks) error {
 	}
 }
 
-// checks is the stream as the asker has it.
-type checks = grpc.BidiStreamingClient[peerpb.Frame, peerpb.Frame]
-
 // open waits for the owner's welcome, so that no check is sent on a stream that
 // is then refused.
-func open(ctx context.Context, cancel context.CancelCauseFunc, cc *grpc.ClientConn) (checks, error) {
+func (c *conn) open(ctx context.Context, cancel context.CancelCauseFunc, cc *grpc.ClientConn) (*conversation, error) {
 	patience := time.AfterFunc(connectTimeout, func() { cancel(errSilent) })
 	defer patience.Stop()
-	stream, err := welcomed(ctx, cc)
+	talk, err := c.welcomed(ctx, cc)
 	if err != nil && context.Cause(ctx) == errSilent {
 		err = errSilent
 	}
-	return stream, err
+	return talk, err
 }
 
 var errSilent = fmt.Errorf("no connection and welcome within %v", connectTimeout)
-
-func welcomed(ctx context.Context, cc *grpc.ClientConn) (checks, error) {
-	stream, err := peerpb.NewPeerClient(cc).Checks(ctx)
-	if err != nil {
-		return nil, err
-	}
-	header, err := stream.Header()
-	if err != nil {
-		return nil, err
-	}
-	if header == nil { // refused; the status says why
-		_, err := stream.Recv()
-		return nil, err
-	}
-	return stream, checkVersion(header)
-}

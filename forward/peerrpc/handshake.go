@@ -30,6 +30,7 @@ const (
 	bootKey    = "ringlimit-boot"  // and which run of it, in hexadecimal
 	nodeKey    = "ringlimit-node"  // whom it means to talk to
 	tokenKey   = "ringlimit-token" // proof that it belongs to the cluster
+	laneKey    = "ringlimit-lane"  // a ticket; the answer is laneVersion
 )
 
 func hello(ctx context.Context, cfg *PoolConfig, to membership.NodeID) context.Context {
@@ -78,8 +79,21 @@ func introduced(md metadata.MD) (caller, error) {
 	return caller{membership.NodeID(id), membership.BootID(boot)}, nil
 }
 
+// laneVersion is that of the lanes that an owner offers; see lane.go.
+const laneVersion = "1"
+
 // welcome is the header that the other answers with.
 func welcome() metadata.MD { return metadata.Pairs(versionKey, strconv.Itoa(version)) }
+
+// offersLane says whether a welcome offers the lane that was asked for. One of an
+// earlier version does not.
+func offersLane(welcome metadata.MD) bool { return single(welcome, laneKey) == laneVersion }
+
+// askedLane returns the ticket of the lane that a stream's opener asks for.
+func askedLane(ctx context.Context) (t ticket, asked bool) {
+	md, _ := metadata.FromIncomingContext(ctx)
+	return parseTicket(single(md, laneKey))
+}
 
 func versionOf(md metadata.MD) (int, error) { return strconv.Atoi(single(md, versionKey)) }
 

@@ -17,6 +17,13 @@ type outgoing[T any] struct {
 
 var errEnded = errors.New("the stream has ended")
 
+// divert sends what follows on another stream.
+func (o *outgoing[T]) divert(to interface{ Send(*T) error }) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.stream = to
+}
+
 // send may be followed by a change of the message: gRPC has encoded it when Send
 // returns, and no stats handler is installed that would look at it later.
 func (o *outgoing[T]) send(m *T) error {

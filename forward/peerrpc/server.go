@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/ringlimit/ringlimit/forward/peerrpc/peerpb"
 	"github.com/ringlimit/ringlimit/limit"
@@ -60,6 +62,7 @@ type Server struct {
 	peerpb.UnimplementedPeerServer
 	cfg      ServerConfig
 	grpc     *grpc.Server
+	lanes    *lanes
 	refusals refusals
 	giving   sync.WaitGroup // who gives rules
 
@@ -76,8 +79,9 @@ type guest interface {
 
 // NewServer makes a server that listens to nobody yet.
 func NewServer(cfg ServerConfig) *Server {
+	lanes := newLanes()
 	s := &Server{
-		cfg: cfg, grpc: grpc.NewServer(serverOptions()...),
+		cfg: cfg, grpc: grpc.NewServer(append(serverOptions(), grpc.Creds(lanes))...), lanes: lanes,
 		refusals: refusals{log: cfg.Logger, now: cfg.Now},
 		streams:  map[guest]struct{}{},
 	}
@@ -126,15 +130,30 @@ func (s *Server) leave() []guest {
 	return slices.Collect(maps.Keys(s.streams))
 }
 
-// Checks implements the peer protocol: one frame after the other.
+// Checks implements the peer protocol: one frame after the other, on a lane if the
+// asker wants one.
 func (s *Server) Checks(stream grpc.BidiStreamingServer[peerpb.Frame, peerpb.Frame]) error {
-	if _, err := s.admit(stream); err != nil {
+	if _, err := s.examine(stream); err != nil {
 		return err
 	}
 	a := newAnswerer(&s.cfg, stream)
+	header := welcome()
+	if t, asked := askedLane(stream.Context()); asked {
+		a.expect(s.lanes.expect(t))
+		defer s.lanes.forget(t, a.lane)
+		header.Set(laneKey, laneVersion)
+	}
+	if err := stream.SendHeader(header); err != nil {
+		return err
+	}
 	s.register(a)
 	defer s.unregister(a)
-	return a.run()
+	err := a.run()
+	if errors.Is(err, errBadFrame) {
+		s.refusals.tell(stream.Context(), err) // on a lane the asker does not hear why
+		return status.Error(codes.InvalidArgument, err.Error())
+	}
+	return err
 }
 
 // Transfer implements the peer protocol: one letter after the other.
@@ -154,12 +173,20 @@ func (s *Server) Transfer(stream grpc.BidiStreamingServer[peerpb.Letter, peerpb.
 }
 
 func (s *Server) admit(stream grpc.ServerStream) (caller, error) {
-	c, err := admit(stream.Context(), s.cfg.Self, s.cfg.Token)
+	c, err := s.examine(stream)
 	if err != nil {
-		s.refusals.tell(stream.Context(), err)
 		return c, err
 	}
 	return c, stream.SendHeader(welcome())
+}
+
+// examine refuses a stranger.
+func (s *Server) examine(stream grpc.ServerStream) (caller, error) {
+	c, err := admit(stream.Context(), s.cfg.Self, s.cfg.Token)
+	if err != nil {
+		s.refusals.tell(stream.Context(), err)
+	}
+	return c, err
 }
 
 func (s *Server) register(g guest) {

@@ -42,10 +42,3 @@ func (s *session) close() {
 	defer s.mu.Unlock()
 	_ = s.stream.CloseSend() // never fails
 }
-
-// newSession needs a stream whose welcome has been read.
-func newSession(stream checks) *session {
-	header, _ := stream.Header() // it is there
-	v, _ := versionOf(header)    // and was checked
-	return &session{stream: stream, groups: v >= grouped}
-}
