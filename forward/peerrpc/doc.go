@@ -1,6 +1,9 @@
 // Package peerrpc carries checks between nodes, and what nodes say to each other
-// about counters that change hands: one connection from each node to each other
-// node, with one long-lived gRPC stream of checks and two of mail.
+// about counters that change hands: one gRPC connection from each node to each other
+// node, with one long-lived stream of checks and two of mail. The frames of the stream
+// of checks go on a connection of their own, its lane, to the same port (lane.go,
+// lanes.go, conversation.go). gRPC carries them to owners that do not know lanes, and
+// where none can be opened.
 //
 // The life of one check:
 //

@@ -3,6 +3,7 @@ package peerrpc
 import (
 	"bufio"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"net"
 	"time"
@@ -76,7 +77,7 @@ func (l *receivingLane) Recv(f *peerpb.Frame) error {
 		return err
 	}
 	defer func() { _, _ = l.in.Discard(size) }()
-	return readFrame(whole, f)
+	return parseFrame(whole, f)
 }
 
 // recvLong is for a frame that does not fit the buffer: it has long names.
@@ -85,7 +86,14 @@ func (l *receivingLane) recvLong(f *peerpb.Frame, size int) error {
 	if _, err := io.ReadFull(l.in, whole); err != nil {
 		return err
 	}
-	return readFrame(whole, f)
+	return parseFrame(whole, f)
+}
+
+func parseFrame(whole []byte, f *peerpb.Frame) error {
+	if err := readFrame(whole, f); err != nil {
+		return fmt.Errorf("%w: %w", errBadFrame, err)
+	}
+	return nil
 }
 
 // prepareLane sets what gRPC sets on its own connections: silence and what is not

@@ -27,7 +27,7 @@ type PoolConfig struct {
 	Logger  *slog.Logger
 }
 
-// Pool holds one connection to each peer.
+// Pool holds the way to each peer.
 type Pool struct {
 	cfg    PoolConfig
 	ctx    context.Context // ends with Close
