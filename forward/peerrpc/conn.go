@@ -30,7 +30,7 @@ type conn struct {
 	scans *time.Timer
 	retry chan struct{} // ends a pause between attempts
 	told  string        // what was last logged; of run
-	// laneless: the last lane could not be opened; of run
+	// laneless: the next stream does without a lane; of run
 	laneless bool
 
 	// bulk is the hand-over, which would hold up the rest: copies, for which

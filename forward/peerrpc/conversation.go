@@ -2,6 +2,7 @@ package peerrpc
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"time"
 
@@ -33,15 +34,20 @@ type lane struct {
 }
 
 // welcomed opens a stream, and its lane if the owner offers one. After a lane that
-// could not be opened the next stream is opened without: something between the nodes
-// may let only gRPC through.
+// could not be opened the next stream does without: something between the nodes may
+// let only gRPC through. The one after it tries again.
 func (c *conn) welcomed(ctx context.Context, cc *grpc.ClientConn) (*conversation, error) {
-	t := newTicket()
 	ctx, cancel := context.WithCancel(ctx)
-	talk := &conversation{cancel: cancel}
-	owner, err := talk.open(c.withTicket(ctx, t), cc)
+	talk, with := &conversation{cancel: cancel}, newTicket()
+	greeting := metadata.AppendToOutgoingContext(ctx, laneKey, with.String())
+	if c.laneless {
+		c.log.Info("checks go to a peer through gRPC, which costs more: no connection of their own could be opened to its port")
+		greeting = ctx
+	}
+	c.laneless = false
+	owner, err := talk.open(greeting, cc)
 	if err == nil && offersLane(owner) {
-		err = talk.openLane(ctx, c.cfg.Dial, c.peer.Peer, t)
+		err = talk.openLane(ctx, c.cfg.Dial, c.peer.Peer, with)
 		c.laneless = err != nil
 	}
 	if err != nil {
@@ -49,14 +55,6 @@ func (c *conn) welcomed(ctx context.Context, cc *grpc.ClientConn) (*conversation
 		return nil, err
 	}
 	return talk, nil
-}
-
-// withTicket asks for a lane.
-func (c *conn) withTicket(ctx context.Context, t ticket) context.Context {
-	if c.laneless {
-		return ctx
-	}
-	return metadata.AppendToOutgoingContext(ctx, laneKey, t.String())
 }
 
 // open returns the owner's welcome.
@@ -89,7 +87,7 @@ func (t *conversation) openLane(ctx context.Context, dial func(context.Context, 
 	if err := prepareLane(conn); err != nil {
 		return err
 	}
-	_, err = conn.Write(append([]byte(laneGreeting), with[:]...))
+	_, err = conn.Write(greetingOf(with))
 	return err
 }
 
@@ -125,15 +123,19 @@ func (t *conversation) Recv(f *peerpb.Frame) error {
 	if err == nil {
 		return nil
 	}
-	patience := time.NewTimer(spacing)
+	patience := time.NewTimer(laneGrace)
 	defer patience.Stop()
 	select {
 	case <-t.lane.ended:
 		return t.lane.status
-	case <-patience.C: // it is the lane alone that broke
-		return err
+	case <-patience.C:
+		return fmt.Errorf("the lane of checks broke alone: %w", err)
 	}
 }
+
+// laneGrace is how much later the end of a stream may be heard of than that of its
+// lane.
+const laneGrace = 100 * time.Millisecond
 
 // end breaks off what is left, and returns when nothing of it runs.
 func (t *conversation) end() {

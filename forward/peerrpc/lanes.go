@@ -33,6 +33,8 @@ func parseTicket(text string) (t ticket, ok bool) {
 // gRPC, which begins with "PRI".
 const laneGreeting = "\x00ringlimit lane 1\n"
 
+func greetingOf(t ticket) []byte { return append([]byte(laneGreeting), t[:]...) }
+
 // lanes takes the connections that begin as lanes do to the streams that wait for
 // them. The others are gRPC's.
 type lanes struct {
