@@ -26,8 +26,9 @@ type foreman struct {
 	log     string
 }
 
-// programs are what workers need to know.
-type programs struct{ dir, ringlimit, redis string }
+// programs are what workers need to know. profiles is a folder for them; empty: none
+// are taken.
+type programs struct{ dir, ringlimit, redis, profiles string }
 
 // slack is how much longer than its work a worker may take.
 const slack = 3 * time.Minute
@@ -48,8 +49,11 @@ func hire(ctx context.Context, e rival.Entry, p programs, memory bool) (*foreman
 		return nil, err
 	}
 	args := []string{"worker", e.Name, "--dir", dir, "--ringlimit", p.ringlimit, "--redis", p.redis}
-	if memory {
+	switch {
+	case memory:
 		args = append(args, "--memory")
+	case p.profiles != "":
+		args = append(args, "--profile", filepath.Join(p.profiles, e.Name))
 	}
 	f.cmd = exec.Command(self, args...)
 	if err := f.start(); err != nil {

@@ -28,12 +28,12 @@ func main() {
 
 // options are the flags of a run.
 type options struct {
-	only, json, ringlimit string
-	callers               []int
-	keys                  []string
-	rounds, counters      int
-	slice                 time.Duration
-	quick                 bool
+	only, json, ringlimit, profile string
+	callers                        []int
+	keys                           []string
+	rounds, counters               int
+	slice                          time.Duration
+	quick                          bool
 }
 
 func (o *options) command() *cobra.Command {
@@ -49,10 +49,11 @@ func (o *options) command() *cobra.Command {
 	f.StringVar(&o.only, "only", "", "regular expression: only rivals whose name matches")
 	f.StringVar(&o.json, "json", "", "write everything to this file, too")
 	f.StringVar(&o.ringlimit, "ringlimit", "", "the ringlimit program (default: it is built)")
+	f.StringVar(&o.profile, "profile", "", "write profiles of every slice into this folder; the figures are then those of processes that are profiled")
 	f.IntSliceVar(&o.callers, "callers", []int{1, 16, 64, 256}, "how many callers ask at once; given, each with all of --keys")
 	f.StringSliceVar(&o.keys, "keys", []string{"uniform-10k", "one", "zipf-10k", "uniform-1M", "zipf-1M"}, "which keys they ask for: one, uniform-N or zipf-N; given, each with all of --callers")
 	f.IntVar(&o.rounds, "rounds", 3, "how often each rival has its turn in each cell")
-	f.DurationVar(&o.slice, "slice", time.Second, "how long it is measured each time")
+	f.DurationVar(&o.slice, "slice", 900*time.Millisecond, "how long it is measured each time")
 	f.IntVar(&o.counters, "counters", 1_000_000, "how many counters memory is measured with; 0: it is not")
 	f.BoolVar(&o.quick, "quick", false, "a try in two minutes: 1 and 64 callers, one kind of keys, two rounds of 300 ms")
 	cmd.AddCommand(workerCommand(), serveCommand(), listCommand(), tableCommand())
@@ -74,9 +75,13 @@ func (o *options) plan(cmd *cobra.Command) (plan, error) {
 		quick("slice", func() { o.slice = 300 * time.Millisecond })
 		quick("counters", func() { o.counters = 100_000 })
 	}
-	p := plan{Cells: cross(o.callers, o.keys), Rounds: o.rounds, Slice: o.slice, Counters: o.counters}
+	if len(o.callers) == 0 || len(o.keys) == 0 {
+		return plan{}, fmt.Errorf("--callers and --keys must have one entry at least")
+	}
+	p := plan{Cells: cross(o.callers, o.keys), Narrow: each(o.callers, o.keys[:1]), Rounds: o.rounds, Slice: o.slice, Counters: o.counters}
 	if given("callers") || given("keys") {
 		p.Cells = each(o.callers, o.keys)
+		p.Narrow = p.Cells
 	}
 	if o.rounds < 1 || o.slice < 10*time.Millisecond || o.counters < 0 {
 		return p, fmt.Errorf("--rounds must be at least 1, --slice at least 10ms, --counters at least 0")
@@ -103,6 +108,7 @@ func (o *options) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	found.profiles = o.profile
 	b := &bench{
 		plan: p, programs: found, progress: cmd.ErrOrStderr(),
 		machine: report.ThisMachine(), versions: versions(cmd.Context(), found.redis),
@@ -129,12 +135,15 @@ func writeFile(name string, v any) error {
 }
 
 func serveCommand() *cobra.Command {
-	return &cobra.Command{
+	var profiled bool
+	cmd := &cobra.Command{
 		Use: "serve KIND", Hidden: true, Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return rival.Serve(cmd.Context(), cmd.OutOrStdout(), args[0], args[1:])
+			return rival.Serve(cmd.Context(), cmd.OutOrStdout(), profiled, args[0], args[1:])
 		},
 	}
+	cmd.Flags().BoolVar(&profiled, "profile", false, "record what it waits for, and serve profiles")
+	return cmd
 }
 
 func listCommand() *cobra.Command {

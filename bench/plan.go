@@ -15,6 +15,7 @@ import (
 type plan struct {
 	Entries  []rival.Entry
 	Cells    []load.Cell // of the rivals that say nothing else
+	Narrow   []load.Cell // of those that are narrow
 	Rounds   int
 	Slice    time.Duration
 	Counters int // that memory is measured with; 0: it is not
@@ -67,8 +68,11 @@ func (p *plan) steps() (all []step) {
 }
 
 func (p *plan) cellsOf(e rival.Entry) []load.Cell {
-	if e.Only != nil {
+	switch {
+	case e.Only != nil:
 		return e.Only
+	case e.Narrow:
+		return slices.Concat(p.Narrow, e.Also)
 	}
 	return slices.Concat(p.Cells, e.Also)
 }

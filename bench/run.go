@@ -97,7 +97,7 @@ func (b *bench) step(ctx context.Context, s step) string {
 		return s.entry.Name + " failed before: " + why
 	}
 	n := time.Duration(s.entry.Slices())
-	o := order{Cell: s.cell, Warm: n * b.plan.warm(), Slice: n * b.plan.Slice}
+	o := order{Round: s.round, Cell: s.cell, Warm: n * b.plan.warm(), Slice: n * b.plan.Slice}
 	a, err := b.crew[s.entry.Name].do(ctx, o, o.Warm+o.Slice)
 	if err != nil {
 		b.results.Fail(at, err.Error())

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"syscall"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/ringlimit/ringlimit/bench/cpu"
 	"github.com/ringlimit/ringlimit/bench/load"
+	"github.com/ringlimit/ringlimit/bench/profile"
 	"github.com/ringlimit/ringlimit/bench/report"
 	"github.com/ringlimit/ringlimit/bench/rival"
 )
@@ -26,6 +28,7 @@ import (
 
 // order is what a worker is told to do: a piece of load, or to fill.
 type order struct {
+	Round int           `json:"round"`
 	Cell  load.Cell     `json:"cell"`
 	Warm  time.Duration `json:"warm"`
 	Slice time.Duration `json:"slice"`
@@ -52,16 +55,19 @@ func workerCommand() *cobra.Command {
 	cmd.Flags().StringVar(&w.env.Dir, "dir", "", "folder for logs and sockets")
 	cmd.Flags().StringVar(&w.env.Ringlimit, "ringlimit", "", "the ringlimit program")
 	cmd.Flags().StringVar(&w.env.Redis, "redis", "", "redis-server")
+	cmd.Flags().StringVar(&w.profiles, "profile", "", "folder for profiles; empty: none")
 	cmd.Flags().BoolVar(&w.memory, "memory", false, "make it to be filled")
 	return cmd
 }
 
 type worker struct {
-	env    rival.Env
-	memory bool
-	entry  rival.Entry
-	rival  rival.Rival
-	keys   map[string]*load.Keys
+	env      rival.Env
+	memory   bool
+	profiles string // folder; empty: none are taken
+	self     profile.Source
+	entry    rival.Entry
+	rival    rival.Rival
+	keys     map[string]*load.Keys
 }
 
 // run obeys until there are no more orders.
@@ -103,11 +109,30 @@ func (w *worker) start(ctx context.Context, name string) (err error) {
 	if w.env.Self, err = os.Executable(); err != nil {
 		return err
 	}
+	w.env.Variables = runtimeVariables()
+	if w.profiles != "" {
+		w.env.Profiled = true
+		w.self = profile.Source{Name: "client", Kinds: profile.Kinds()}
+		if w.self.Addr, err = profile.Serve(); err != nil {
+			return err
+		}
+	}
 	w.rival = w.entry.ForLoad()
 	if w.memory {
 		w.rival = w.entry.ForMemory()
 	}
 	return w.rival.Start(ctx, &w.env)
+}
+
+// runtimeVariables are those of our environment that Go's runtime reads: a worker has
+// them anyway, and a server without them would run under other terms.
+func runtimeVariables() (set []string) {
+	for _, name := range []string{"GOMAXPROCS", "GOGC", "GODEBUG"} {
+		if value := os.Getenv(name); value != "" {
+			set = append(set, name+"="+value)
+		}
+	}
+	return set
 }
 
 func (w *worker) obey(ctx context.Context, o order) (answer, error) {
@@ -126,11 +151,17 @@ func (w *worker) load(ctx context.Context, o order) (s report.Sample, err error)
 	}
 	runtime.GC() // none of what was before is to be collected within the slice
 	var marks []usage
+	var profiled chan error
 	got, err := load.Run(ctx, load.Spec{
 		Callers: o.Cell.Callers, Batch: w.entry.Keys(), Keys: keys, Warm: o.Warm, Slice: o.Slice,
 		Timed: w.entry.Timed(), Refused: w.entry.Refused,
-	}, w.rival.Caller, func() { marks = append(marks, w.usage()) })
-	if err != nil {
+	}, w.rival.Caller, func() {
+		if len(marks) == 0 {
+			profiled = w.profile(ctx, o)
+		}
+		marks = append(marks, w.usage())
+	})
+	if err := firstError(err, <-profiled); err != nil {
 		return s, err
 	}
 	if got.Checks == 0 {
@@ -143,7 +174,22 @@ func (w *worker) load(ctx context.Context, o order) (s report.Sample, err error)
 		P99:    time.Duration(got.Waits.ValueAtQuantile(99)),
 		P999:   time.Duration(got.Waits.ValueAtQuantile(99.9)),
 		Client: to.client - from.client, Server: to.server - from.server, Objects: to.objects - from.objects,
+		ClientWrites: to.clientWrites - from.clientWrites, ServerWrites: to.serverWrites - from.serverWrites,
 	}, firstError(from.err, to.err)
+}
+
+// profile takes profiles of the slice that begins, if there are to be some, of this
+// process and its servers, and then sends an error or nil.
+func (w *worker) profile(ctx context.Context, o order) chan error {
+	done := make(chan error, 1)
+	if w.profiles == "" {
+		close(done)
+		return done
+	}
+	dir := filepath.Join(w.profiles, fmt.Sprintf("%d-%s", o.Cell.Callers, o.Cell.Keys))
+	sources := append([]profile.Source{w.self}, w.env.Profiles()...)
+	go func() { done <- profile.Take(ctx, dir, o.Round+1, o.Slice, sources) }()
+	return done
 }
 
 func firstError(errs ...error) error {
@@ -169,14 +215,19 @@ func (w *worker) sequence(text string) (*load.Keys, error) {
 
 // usage is what was used so far.
 type usage struct {
-	client, server time.Duration
-	objects        uint64
-	err            error
+	client, server             time.Duration
+	clientWrites, serverWrites int64
+	objects                    uint64
+	err                        error
 }
 
 func (w *worker) usage() (u usage) {
+	var errs [3]error
 	u.client, u.objects = cpu.Self(), cpu.Allocations()
-	u.server, u.err = cpu.Processes(w.env.PIDs())
+	u.server, errs[0] = cpu.Processes(w.env.PIDs())
+	u.clientWrites, errs[1] = cpu.Writes(os.Getpid())
+	u.serverWrites, errs[2] = cpu.Writes(w.env.PIDs()...)
+	u.err = firstError(errs[:]...)
 	return u
 }
 

@@ -40,6 +40,37 @@ func TestUsed(t *testing.T) {
 	}
 }
 
+// Each system call that writes counts, of all processes that are named.
+func TestWrites(t *testing.T) {
+	before, err := Writes(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for range 100 {
+		if _, err := f.WriteString("x"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	after, err := Writes(os.Getpid(), os.Getpid())
+	if n := after - 2*before; err != nil || n < 200 || n > 300 {
+		t.Errorf("100 writes, counted twice, are %d, %v", n, err)
+	}
+	if n, err := Writes(); n != 0 || err != nil {
+		t.Errorf("nobody has written %d times, %v", n, err)
+	}
+	if _, err := Writes(os.Getpid(), -1); err == nil {
+		t.Error("a process that does not exist has written")
+	}
+	if n, err := parseWrites([]byte("wchar: 1\nsyscr: 3\n")); err == nil {
+		t.Errorf("%d writes where none are told", n)
+	}
+}
+
 func TestAllocations(t *testing.T) {
 	before := Allocations()
 	kept := make([]*[64]byte, 10_000)

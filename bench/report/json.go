@@ -28,8 +28,8 @@ type CellResult struct {
 	Place
 	Failed string    `json:"failed,omitempty"`
 	Rounds []*Sample `json:"rounds,omitempty"` // null: none in that round
-	// Figures over the rounds. Times are in microseconds, CPU and allocations for one
-	// check.
+	// Figures over the rounds. Times are in microseconds, CPU, allocations and writes
+	// for one check.
 	Figures map[string]Figure `json:"figures,omitempty"`
 }
 
@@ -66,6 +66,7 @@ func (r *Results) cell(p Place) CellResult {
 	for name, m := range map[string]Metric{
 		"checks_per_s": Rate, "p50_us": P50, "p99_us": P99, "p999_us": P999,
 		"client_cpu_us": ClientCPU, "server_cpu_us": ServerCPU, "client_allocations": Allocs,
+		"client_writes": ClientWrites, "server_writes": ServerWrites,
 	} {
 		c.Figures[name], _ = r.Figure(p, m)
 	}

@@ -12,6 +12,7 @@ import (
 type Machine struct {
 	CPU   string `json:"cpu"`
 	Cores int    `json:"cores"`
+	Procs int    `json:"gomaxprocs"` // of each process
 	OS    string `json:"os"`
 	Go    string `json:"go"`
 	// Load is the load average of the last minute before the run: over 0 there was
@@ -21,7 +22,7 @@ type Machine struct {
 
 // ThisMachine describes where we are. What cannot be read stays empty.
 func ThisMachine() Machine {
-	m := Machine{Cores: runtime.NumCPU(), OS: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version()}
+	m := Machine{Cores: runtime.NumCPU(), Procs: runtime.GOMAXPROCS(0), OS: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version()}
 	m.CPU = field("/proc/cpuinfo", "model name\t: ")
 	m.Load, _, _ = strings.Cut(field("/proc/loadavg", ""), " ")
 	return m
@@ -44,5 +45,5 @@ func field(file, prefix string) string {
 
 // String is one line for people.
 func (m Machine) String() string {
-	return fmt.Sprintf("%s, %d cores, %s, %s, load %s before", m.CPU, m.Cores, m.OS, m.Go, m.Load)
+	return fmt.Sprintf("%s, %d cores, GOMAXPROCS %d, %s, %s, load %s before", m.CPU, m.Cores, m.Procs, m.OS, m.Go, m.Load)
 }

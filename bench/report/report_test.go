@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,17 +21,18 @@ func place(rival string) Place { return Place{rival, cell} }
 
 // at is a sample with a rate.
 func at(rate float64) Sample {
-	return Sample{Checks: int64(rate), Took: time.Second, P50: 1500 * time.Nanosecond, Client: time.Second, Server: 2 * time.Second, Objects: 10}
+	return Sample{Checks: int64(rate), Took: time.Second, P50: 1500 * time.Nanosecond, Client: time.Second, Server: 2 * time.Second, Objects: 10, ClientWrites: 100_000, ServerWrites: 60_000}
 }
 
 func TestFiguresOfASample(t *testing.T) {
-	s := Sample{Checks: 4000, Took: 2 * time.Second, P50: 1500, P99: 2500, P999: 3500, Client: 8 * time.Millisecond, Server: 4 * time.Millisecond, Objects: 2000}
+	s := Sample{Checks: 4000, Took: 2 * time.Second, P50: 1500, P99: 2500, P999: 3500, Client: 8 * time.Millisecond, Server: 4 * time.Millisecond, Objects: 2000, ClientWrites: 1000, ServerWrites: 400}
 	for name, tt := range map[string]struct {
 		m    Metric
 		want float64
 	}{
 		"rate": {Rate, 2000}, "p50": {P50, 1.5}, "p99": {P99, 2.5}, "p99.9": {P999, 3.5}, "client": {ClientCPU, 2},
-		"server": {ServerCPU, 1}, "both": {CPU, 3}, "allocations": {Allocs, 0.5}, "ns": {Nanos, 2000},
+		"server": {ServerCPU, 1}, "both": {CPU, 3}, "allocations": {Allocs, 0.5}, "client writes": {ClientWrites, 0.25}, "server writes": {ServerWrites, 0.1},
+		"ns": {Nanos, 2000},
 	} {
 		if got := tt.m(s); math.Abs(got-tt.want) > 1e-9 {
 			t.Errorf("%s: %v, want %v", name, got, tt.want)
@@ -166,6 +168,30 @@ func TestTargetsCanBeMeasured(t *testing.T) {
 	}
 }
 
+// Each target says where it is measured, no two lines are the same, and what is
+// measured in several shapes is held to one bound in all of them.
+func TestTargetsSayTheirShape(t *testing.T) {
+	shapes, bounds := map[string][]string{}, map[string]Bound{}
+	for _, target := range Targets() {
+		if target.Shape == "" || slices.Contains(shapes[target.What], target.Shape) {
+			t.Errorf("%s: the shape %q, after %q", target.What, target.Shape, shapes[target.What])
+		}
+		shapes[target.What] = append(shapes[target.What], target.Shape)
+		if b, seen := bounds[target.What]; seen && b != target.Bound {
+			t.Errorf("%s: %+v in the shape %s, %+v in others", target.What, target.Bound, target.Shape, b)
+		}
+		bounds[target.What] = target.Bound
+	}
+	for _, what := range []string{
+		"forwarded check against plain grpc-go unary, 64 callers", "forwarded check against bare TCP with the same batching, 256 callers",
+		"forwarded check against plain grpc-go unary, one caller, p50",
+	} {
+		if want := []string{inside, oneOwner, twoOwners}; !slices.Equal(shapes[what], want) {
+			t.Errorf("%s: in %q, want %q", what, shapes[what], want)
+		}
+	}
+}
+
 func contains(cells []load.Cell, c load.Cell) bool {
 	for _, other := range cells {
 		if other == c {
@@ -184,7 +210,7 @@ func TestReach(t *testing.T) {
 	r.Fail(place("wrong"), "errs")
 	r.AddFigure("some", 9, 2.5, 1)
 	ratio := func(theirs string) Target {
-		return Target{What: theirs, Ours: place("ours"), Theirs: []Place{place(theirs)}, Metric: Rate, Bound: Bound{Least: 10, Aim: 12}}
+		return Target{What: theirs, Shape: "near", Ours: place("ours"), Theirs: []Place{place(theirs)}, Metric: Rate, Bound: Bound{Least: 10, Aim: 12}}
 	}
 	got := r.Reach([]Target{
 		ratio("slow"), ratio("gone"), ratio("wrong"), ratio("other"),
@@ -204,7 +230,7 @@ func TestReach(t *testing.T) {
 	if err := WriteReached(&b, got); err != nil {
 		t.Error(err)
 	}
-	for _, want := range []string{"- gone: gone: is not installed\n", "1 of them was not run"} {
+	for _, want := range []string{"- gone (near): gone: is not installed\n", "1 of them was not run"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is not in\n%s", want, b.String())
 		}
@@ -219,11 +245,11 @@ func TestTable(t *testing.T) {
 	if err := r.Cells(&b, []load.Cell{cell}, []Group{{"near", []string{"ours", "theirs", "absent"}}}); err != nil {
 		t.Fatal(err)
 	}
-	want := `| 64 callers, one | checks/s |     (min–max) | p50 µs | p99 µs | p99.9 µs | client CPU µs | server CPU µs |  allocs | ringlimit × |
-| --------------- | -------: | ------------: | -----: | -----: | -------: | ------------: | ------------: | ------: | ----------: |
-| *near*          |          |               |        |        |          |               |               |         |             |
-| ours            |   2.00 M | 2.00 M–2.00 M |   1.50 |   0.00 |     0.00 |          0.50 |          1.00 |   5e-06 |             |
-| theirs          |   12.3 k | 12.3 k–12.3 k |   1.50 |   0.00 |     0.00 |          81.0 |           162 | 0.00081 |         162 |
+	want := `| 64 callers, one | checks/s |     (min–max) | p50 µs | p99 µs | p99.9 µs | client CPU µs | server CPU µs | client writes | server writes |  allocs | ringlimit × |
+| --------------- | -------: | ------------: | -----: | -----: | -------: | ------------: | ------------: | ------------: | ------------: | ------: | ----------: |
+| *near*          |          |               |        |        |          |               |               |               |               |         |             |
+| ours            |   2.00 M | 2.00 M–2.00 M |   1.50 |   0.00 |     0.00 |          0.50 |          1.00 |          0.05 |          0.03 |   5e-06 |             |
+| theirs          |   12.3 k | 12.3 k–12.3 k |   1.50 |   0.00 |     0.00 |          81.0 |           162 |          8.10 |          4.86 | 0.00081 |         162 |
 
 `
 	if b.String() != want {

@@ -18,6 +18,11 @@ type Sample struct {
 	Client  time.Duration `json:"client_cpu_ns"` // processor time of the process that asks
 	Server  time.Duration `json:"server_cpu_ns"` // of all others
 	Objects uint64        `json:"client_allocations"`
+	// System calls that write, as the kernel counts them for a process: to sockets, and
+	// to a thread of its own that sleeps in the poller. What batches makes less than
+	// one a check.
+	ClientWrites int64 `json:"client_writes"`
+	ServerWrites int64 `json:"server_writes"`
 }
 
 // Metric is a figure of a sample.
@@ -32,6 +37,10 @@ func ClientCPU(s Sample) float64 { return micros(s.Client) / float64(s.Checks) }
 func ServerCPU(s Sample) float64 { return micros(s.Server) / float64(s.Checks) }
 func CPU(s Sample) float64       { return ClientCPU(s) + ServerCPU(s) }
 func Allocs(s Sample) float64    { return float64(s.Objects) / float64(s.Checks) }
+
+// Writes for a check.
+func ClientWrites(s Sample) float64 { return float64(s.ClientWrites) / float64(s.Checks) }
+func ServerWrites(s Sample) float64 { return float64(s.ServerWrites) / float64(s.Checks) }
 
 // Nanos is the client's processor time for a check in nanoseconds: for what takes so
 // little it is more precise than a clock that is read around each, and other work on

@@ -55,7 +55,7 @@ type Group struct {
 // Cells writes a table for each cell: its groups, and in them the rivals.
 func (r *Results) Cells(w io.Writer, cells []load.Cell, groups []Group) error {
 	for _, c := range cells {
-		t := Table{Head: []string{c.String(), "checks/s", "(min–max)", "p50 µs", "p99 µs", "p99.9 µs", "client CPU µs", "server CPU µs", "allocs", "ringlimit ×"}}
+		t := Table{Head: []string{c.String(), "checks/s", "(min–max)", "p50 µs", "p99 µs", "p99.9 µs", "client CPU µs", "server CPU µs", "client writes", "server writes", "allocs", "ringlimit ×"}}
 		for _, g := range groups {
 			t.Rows = append(t.Rows, r.rows(c, g)...)
 		}
@@ -93,14 +93,14 @@ func (r *Results) rows(c load.Cell, g Group) (rows [][]string) {
 			continue
 		}
 		row := []string{name, number(rate.Median), number(rate.Min) + "–" + number(rate.Max)}
-		for _, m := range []Metric{P50, P99, P999, ClientCPU, ServerCPU, Allocs} {
+		for _, m := range []Metric{P50, P99, P999, ClientCPU, ServerCPU, ClientWrites, ServerWrites, Allocs} {
 			f, _ := r.Figure(p, m)
 			row = append(row, small(f.Median))
 		}
 		rows = append(rows, append(row, r.against(Place{g.Rivals[0], c}, p)))
 	}
 	if len(rows) > 0 {
-		rows = append([][]string{{"*" + g.Name + "*", "", "", "", "", "", "", "", "", ""}}, rows...)
+		rows = append([][]string{append([]string{"*" + g.Name + "*"}, make([]string, len(rows[0])-1)...)}, rows...)
 	}
 	return rows
 }
@@ -160,7 +160,7 @@ func (r *Results) Memory(w io.Writer, rivals []string, counters int) error {
 
 // WriteReached writes the targets.
 func WriteReached(w io.Writer, all []Reached) error {
-	t := Table{Head: []string{"what", "ratio", "(min–max)", "at least", "aim", "met"}}
+	t := Table{Head: []string{"what", "shape", "ratio", "(min–max)", "prototype", "at least", "aim", "met"}}
 	for _, r := range all {
 		least, aim := small(r.Least), "–"
 		if r.AtMost {
@@ -173,7 +173,7 @@ func WriteReached(w io.Writer, all []Reached) error {
 		if r.Value != nil {
 			value, spread = small(r.Value.Median), small(r.Value.Min)+"–"+small(r.Value.Max)
 		}
-		t.Rows = append(t.Rows, []string{r.What, value, spread, least, aim, string(r.Met)})
+		t.Rows = append(t.Rows, []string{r.What, r.Shape, value, spread, r.Prototype, least, aim, string(r.Met)})
 	}
 	if err := t.Write(w); err != nil {
 		return err
@@ -191,7 +191,7 @@ func writeWhys(w io.Writer, all []Reached) error {
 		case notRun:
 			skipped++
 		default:
-			fmt.Fprintf(&b, "- %s: %s\n", r.What, brief(r.Why))
+			fmt.Fprintf(&b, "- %s (%s): %s\n", r.What, r.Shape, brief(r.Why))
 		}
 	}
 	if skipped > 0 {

@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/ringlimit/ringlimit/bench/profile"
 	"github.com/ringlimit/ringlimit/chaos/process"
 )
 
@@ -22,10 +24,15 @@ type Env struct {
 	Self      string // this program, which also serves; see serve.go
 	Ringlimit string // the ringlimit program
 	Redis     string // redis-server; empty: not installed
+	// Variables are set for every process, as NAME=value: it has no others.
+	Variables []string
+	// Profiled says that our own servers are to record what they wait for.
+	Profiled bool
 
-	group process.Group
-	pids  []int
-	logs  int
+	group   process.Group
+	pids    []int
+	sources []profile.Source
+	logs    int
 }
 
 // Close ends every process that was started.
@@ -33,6 +40,9 @@ func (e *Env) Close() { e.group.Kill() }
 
 // PIDs are the processes that were started.
 func (e *Env) PIDs() []int { return e.pids }
+
+// Profiles are the processes that can be profiled, as far as they can.
+func (e *Env) Profiles() []profile.Source { return e.sources }
 
 // child is a process that was started, and what it prints.
 type child struct {
@@ -43,6 +53,9 @@ type child struct {
 func (e *Env) spawn(program string, args ...string) (*child, error) {
 	e.logs++
 	log := filepath.Join(e.Dir, "log-"+strconv.Itoa(e.logs))
+	if len(e.Variables) > 0 { // env becomes the program: the process is the same
+		program, args = "env", slices.Concat(e.Variables, []string{program}, args)
+	}
 	p, err := e.group.Start(log, program, args...)
 	if err != nil {
 		return nil, err
@@ -97,18 +110,29 @@ func tail(log string) string {
 	return strings.TrimSpace(string(text[max(0, len(text)-most):]))
 }
 
-// serving is what our own servers print when they are ready.
-const serving = "serving "
+// What our own servers print: where their profiles are, if they were told to have
+// some, and, when they are ready, where they listen.
+const (
+	profiles = "profiles "
+	serving  = "serving "
+)
 
 // serve starts this program as a server of a kind and returns its addresses.
 func (e *Env) serve(ctx context.Context, kind string, args ...string) (*child, []string, error) {
-	c, err := e.spawn(e.Self, append([]string{"serve", kind}, args...)...)
+	args = append([]string{"serve", kind}, args...)
+	if e.Profiled {
+		args = append(args, "--profile")
+	}
+	c, err := e.spawn(e.Self, args...)
 	if err != nil {
 		return nil, nil, err
 	}
 	at, err := c.line(ctx, serving)
 	if err != nil {
 		return nil, nil, err
+	}
+	if addr, ok := find(c.log, profiles); ok {
+		e.sources = append(e.sources, profile.Source{Name: kind + "-" + strconv.Itoa(len(e.sources)), Addr: addr, Kinds: profile.Kinds()})
 	}
 	return c, strings.Fields(at), nil
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/ringlimit/ringlimit/bench/profile"
 )
 
 // fleet is real nodes of ringlimit, a process each, as `ringlimit serve` makes them.
@@ -56,7 +58,11 @@ func (f *fleet) add(ctx context.Context, env *Env, rules, name string, owns bool
 		return fleetNode{}, err
 	}
 	n := fleetNode{owns: owns}
-	return n, c.unmarshalLine(ctx, &n)
+	if err := c.unmarshalLine(ctx, &n); err != nil {
+		return n, err
+	}
+	env.sources = append(env.sources, profile.Source{Name: n.Name, Addr: n.Admin, Kinds: []string{profile.CPU}})
+	return n, nil
 }
 
 // settle waits until each node sees so many members and nothing is on the move.

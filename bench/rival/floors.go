@@ -3,6 +3,7 @@ package rival
 import (
 	"context"
 	"io"
+	"net"
 	"strconv"
 
 	"github.com/cespare/xxhash/v2"
@@ -13,17 +14,65 @@ import (
 	"github.com/ringlimit/ringlimit/bench/wire"
 )
 
-// tcp is two processes with a table each behind bare TCP; a key's hash says which of
-// them to ask. It has the topology of forward.
-type tcp struct{ clients []*wire.Client }
+// hop is owners behind a wire and nothing else; a key's hash says which of them to ask.
+// They are processes of their own, or inside the caller's process.
+type hop struct {
+	inside    bool
+	owners    int
+	listeners []net.Listener // of those inside
+}
+
+// start starts the owners, a kind of server, and returns their addresses.
+func (h *hop) start(ctx context.Context, env *Env, kind string, serve func(net.Listener, *wire.Judge) error) (addresses []string, err error) {
+	for range h.owners {
+		at := []string{""}
+		if h.inside {
+			at[0], err = h.run(serve)
+		} else {
+			_, at, err = env.serve(ctx, kind)
+		}
+		if err != nil {
+			return nil, err
+		}
+		addresses = append(addresses, at[0])
+	}
+	return addresses, nil
+}
+
+// run is an owner inside this process.
+func (h *hop) run(serve func(net.Listener, *wire.Judge) error) (address string, err error) {
+	j, l, err := listen()
+	if err != nil {
+		return "", err
+	}
+	h.listeners = append(h.listeners, l)
+	go func() { _ = serve(l, j) }() // until the listener is closed
+	return l.Addr().String(), nil
+}
+
+func (h *hop) ownerOf(key string) uint64 { return xxhash.Sum64String(key) % uint64(h.owners) }
+
+func (h *hop) stop() { closeAll(h.listeners) }
+
+func closeAll[C io.Closer](closers []C) {
+	for _, c := range closers {
+		_ = c.Close()
+	}
+}
+
+// tcp is owners behind bare TCP, with the batching of ringlimit.
+type tcp struct {
+	hop
+	clients []*wire.Client
+}
 
 func (t *tcp) Start(ctx context.Context, env *Env) error {
-	for range forwardOwners {
-		_, at, err := env.serve(ctx, "tcp")
-		if err != nil {
-			return err
-		}
-		c, err := wire.DialTCP(at[0])
+	addresses, err := t.start(ctx, env, "tcp", wire.ServeTCP)
+	if err != nil {
+		return err
+	}
+	for _, a := range addresses {
+		c, err := wire.DialTCP(a)
 		if err != nil {
 			return err
 		}
@@ -34,31 +83,29 @@ func (t *tcp) Start(ctx context.Context, env *Env) error {
 
 func (t *tcp) Caller(int) load.Ask {
 	return one(func(_ context.Context, key string) (bool, error) {
-		v, err := t.clients[ownerOf(key)].Check(key)
+		v, err := t.clients[t.ownerOf(key)].Check(key)
 		return v.Allowed, err
 	})
 }
 
-func ownerOf(key string) uint64 { return xxhash.Sum64String(key) % forwardOwners }
-
-func (t *tcp) Stop() { closeAll(t.clients) }
-
-func closeAll[C io.Closer](closers []C) {
-	for _, c := range closers {
-		_ = c.Close()
-	}
+func (t *tcp) Stop() {
+	closeAll(t.clients)
+	t.stop()
 }
 
 // unary is the same behind plain grpc-go.
-type unary struct{ clients []*wire.Unary }
+type unary struct {
+	hop
+	clients []*wire.Unary
+}
 
 func (u *unary) Start(ctx context.Context, env *Env) error {
-	for range forwardOwners {
-		_, at, err := env.serve(ctx, "unary")
-		if err != nil {
-			return err
-		}
-		c, err := wire.DialUnary(at[0])
+	addresses, err := u.start(ctx, env, "unary", wire.ServeUnary)
+	if err != nil {
+		return err
+	}
+	for _, a := range addresses {
+		c, err := wire.DialUnary(a)
 		if err != nil {
 			return err
 		}
@@ -69,12 +116,15 @@ func (u *unary) Start(ctx context.Context, env *Env) error {
 
 func (u *unary) Caller(int) load.Ask {
 	return one(func(ctx context.Context, key string) (bool, error) {
-		v, err := u.clients[ownerOf(key)].Check(ctx, key)
+		v, err := u.clients[u.ownerOf(key)].Check(ctx, key)
 		return v.Allowed, err
 	})
 }
 
-func (u *unary) Stop() { closeAll(u.clients) }
+func (u *unary) Stop() {
+	closeAll(u.clients)
+	u.stop()
+}
 
 // mesh is three processes that do all by unary calls, and a client with a connection
 // to each; callers take them in turn.

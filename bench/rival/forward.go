@@ -11,24 +11,23 @@ import (
 )
 
 // forward is a node in the caller's process that owns nothing, so that every check
-// takes the hop, and two owners in processes of their own: three nodes.
+// takes the hop, and owners in processes of their own.
 type forward struct {
-	fleet fleet
-	tier  string
-	node  *ringlimit.Node
+	fleet  fleet
+	owners int
+	tier   string
+	node   *ringlimit.Node
 }
 
-const forwardOwners = 2
-
 func (f *forward) Start(ctx context.Context, env *Env) (err error) {
-	if err := f.fleet.start(ctx, env, forwardOwners, 0); err != nil {
+	if err := f.fleet.start(ctx, env, f.owners, 0); err != nil {
 		return err
 	}
 	f.node, err = start(ctx, f.fleet.limit, ringlimit.Config{Name: "gateway", Forwarder: true, Join: []string{f.fleet.nodes[0].Gossip}})
 	if err != nil {
 		return err
 	}
-	return errors.Join(seesAll(ctx, forwardOwners+1, f.node), f.fleet.settle(ctx, forwardOwners+1))
+	return errors.Join(seesAll(ctx, f.owners+1, f.node), f.fleet.settle(ctx, f.owners+1))
 }
 
 // seesAll waits until each node sees so many members.

@@ -7,6 +7,7 @@ func All() []Entry {
 	tax := []load.Cell{{Callers: 64, Keys: "uniform-10k"}}
 	batch := []load.Cell{{Callers: 8, Keys: "uniform-10k"}}
 	crowd := []load.Cell{{Callers: 1024, Keys: "uniform-10k"}}
+	hot := []load.Cell{{Callers: 64, Keys: "one"}}
 	lone := []load.Cell{{Callers: 1, Keys: "one"}, {Callers: 1, Keys: "uniform-1M"}}
 	return []Entry{
 		{Name: "ringlimit-owner", Kind: InProcess, Memory: true, Also: lone, What: "ringlimit: Node.Check of a counter that this node owns",
@@ -18,30 +19,43 @@ func All() []Entry {
 		{Name: "go-limiter", Kind: InProcess, Memory: true, Also: lone, What: "sethvargo/go-limiter with its store in memory",
 			make: func(l Limit) Rival { return &goLimiter{limit: l} }},
 		{Name: "ringlimit-denied", Kind: InProcess, Refused: true, Only: []load.Cell{{Callers: 1, Keys: "one"}, {Callers: 64, Keys: "one"}}, What: "ringlimit: a denial that the node remembers (deny cache)",
-			make: func(Limit) Rival { return &denied{forward{fleet: fleet{limit: overNetwork}}} }},
+			make: func(Limit) Rival { return &denied{forward{fleet: fleet{limit: overNetwork}, owners: 2}} }},
 
-		{Name: "ringlimit-forward", Kind: OneHop, What: "ringlimit: Node.Check that another node decides; one gateway, two owners, no copies",
-			make: func(l Limit) Rival { return &forward{fleet: fleet{limit: l}} }},
-		{Name: "ringlimit-forward-auto", Kind: OneHop, What: "the same with copies to a standby (durability: auto, the default)",
-			make: func(l Limit) Rival { return &forward{fleet: fleet{limit: l}, tier: "auto"} }},
-		{Name: "tcp", Kind: OneHop, What: "bare TCP with the same batching, two owners",
-			make: func(Limit) Rival { return &tcp{} }},
-		{Name: "unary", Kind: OneHop, What: "plain grpc-go unary calls, two owners",
-			make: func(Limit) Rival { return &unary{} }},
-		{Name: "redis", Kind: OneHop, What: "Redis, a token bucket in Lua, one EVALSHA a check through go-redis",
+		{Name: "ringlimit-inside", Kind: Inside, Narrow: true, What: "ringlimit: Node.Check that another node in this process decides; a gateway, an owner, no copies",
+			make: func(l Limit) Rival { return &inside{limit: l} }},
+		{Name: "tcp-inside", Kind: Inside, Narrow: true, What: "bare TCP with the same batching, both ends in this process",
+			make: func(Limit) Rival { return &tcp{hop{inside: true, owners: 1}, nil} }},
+		{Name: "unary-inside", Kind: Inside, Narrow: true, What: "plain grpc-go unary calls, both ends in this process",
+			make: func(Limit) Rival { return &unary{hop{inside: true, owners: 1}, nil} }},
+
+		{Name: "ringlimit-forward-one", Kind: OneServer, What: "ringlimit: Node.Check that another process decides; a gateway, an owner, no copies",
+			make: func(l Limit) Rival { return &forward{fleet: fleet{limit: l}, owners: 1} }},
+		{Name: "tcp-one", Kind: OneServer, What: "bare TCP with the same batching, one owner",
+			make: func(Limit) Rival { return &tcp{hop{owners: 1}, nil} }},
+		{Name: "unary-one", Kind: OneServer, What: "plain grpc-go unary calls, one owner",
+			make: func(Limit) Rival { return &unary{hop{owners: 1}, nil} }},
+		{Name: "redis", Kind: OneServer, What: "Redis, a token bucket in Lua, one EVALSHA a check through go-redis",
 			make: func(l Limit) Rival { return &redisSingle{redisServer{limit: l, pool: 64}} }},
-		{Name: "redis-pipelined", Kind: OneHop, Memory: true, What: "the same, the checks of all callers in pipelines",
+		{Name: "redis-pipelined", Kind: OneServer, Memory: true, What: "the same, the checks of all callers in pipelines",
 			make: func(l Limit) Rival {
 				return &redisPipelined{redisServer: redisServer{limit: l, pool: unansweredPipelines}}
 			}},
-		{Name: "gubernator-embedded", Kind: OneHop, What: "gubernator: a node in this process, two elsewhere",
+		{Name: "gubernator-embedded", Kind: OneServer, What: "gubernator: a node in this process, two in another",
 			make: func(l Limit) Rival { return &gubernatorEmbedded{limit: l} }},
-		{Name: "ringlimit-ten", Kind: OneHop, Only: crowd, What: "ten nodes of ringlimit in one process",
+
+		{Name: "ringlimit-forward", Kind: TwoOwners, Narrow: true, Also: hot, What: "ringlimit: Node.Check that another process decides; a gateway, two owners, no copies",
+			make: func(l Limit) Rival { return &forward{fleet: fleet{limit: l}, owners: 2} }},
+		{Name: "ringlimit-forward-auto", Kind: TwoOwners, Narrow: true, What: "the same with copies to a standby (durability: auto, the default)",
+			make: func(l Limit) Rival { return &forward{fleet: fleet{limit: l}, owners: 2, tier: "auto"} }},
+		{Name: "tcp", Kind: TwoOwners, Narrow: true, What: "bare TCP with the same batching, two owners",
+			make: func(Limit) Rival { return &tcp{hop{owners: 2}, nil} }},
+		{Name: "unary", Kind: TwoOwners, Narrow: true, What: "plain grpc-go unary calls, two owners",
+			make: func(Limit) Rival { return &unary{hop{owners: 2}, nil} }},
+
+		{Name: "ringlimit-ten", Kind: TenNodes, Only: crowd, What: "ten nodes of ringlimit in one process",
 			make: func(l Limit) Rival { return &together{limit: l, n: 10} }},
-		{Name: "mesh-ten", Kind: OneHop, Only: crowd, What: "ten nodes of a unary gRPC mesh in one process",
+		{Name: "mesh-ten", Kind: TenNodes, Only: crowd, What: "ten nodes of a unary gRPC mesh in one process",
 			make: func(Limit) Rival { return &meshTogether{n: 10} }},
-		{Name: "ringlimit-both-ends", Kind: OneHop, Only: tax, What: "ringlimit: three nodes in one process, for the allocations of both ends",
-			make: func(l Limit) Rival { return &bothEnds{limit: l} }},
 
 		{Name: "ringlimit-client", Kind: Service, What: "ringlimit: client/, one stream to each of three nodes",
 			make: func(l Limit) Rival { return &streamClient{fleet: fleet{limit: l}} }},

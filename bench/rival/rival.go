@@ -55,8 +55,11 @@ type Entry struct {
 	Batch int
 	// Refused says that the load is on a counter that is used up.
 	Refused bool
-	// Only lists the cells that it runs in; nil: all of the plan.
+	// Only lists the cells that it runs in; nil: those of the plan.
 	Only []load.Cell
+	// Narrow says that a plan may spare it all but the first kind of keys: its kind is
+	// about where the two ends are, and another one has all the keys.
+	Narrow bool
 	// Also lists cells that it runs in besides those of the plan.
 	Also []load.Cell
 	// Memory says that its bytes per counter are measured.
@@ -70,10 +73,13 @@ type Kind string
 
 // The kinds.
 const (
-	InProcess Kind = "in process" // the limiter is in the caller's process
-	OneHop    Kind = "one hop"    // the caller's process asks who decides
-	Service   Kind = "service"    // a client asks a cluster or server, which may ask on
-	Batched   Kind = "batch"      // the same with many checks in one question
+	InProcess Kind = "in process"               // the limiter is in the caller's process
+	Inside    Kind = "one hop, all inside"      // … and so is another node, which decides
+	OneServer Kind = "one hop to one server"    // the caller's process asks another one, which decides
+	TwoOwners Kind = "one hop to two owners"    // … or two, which share the counters
+	TenNodes  Kind = "ten nodes in one process" // of which each asks each
+	Service   Kind = "service"                  // a client asks a cluster or server, which may ask on
+	Batched   Kind = "batch"                    // the same with many checks in one question
 )
 
 // ForLoad makes the rival for the loads.

@@ -2,6 +2,7 @@ package rival
 
 import (
 	"context"
+	"fmt"
 	"os/exec"
 	"slices"
 	"testing"
@@ -43,6 +44,44 @@ func TestLimitsInProcess(t *testing.T) {
 		if e.Kind == InProcess && !e.Refused {
 			t.Run(e.Name, func(t *testing.T) { limited(t, e.make(Limit{6, 24 * time.Hour}), nil) })
 		}
+	}
+}
+
+// Both ends of a hop are in this process, and each check takes it.
+func TestInside(t *testing.T) {
+	for _, e := range All() {
+		if e.Kind != Inside {
+			continue
+		}
+		t.Run(e.Name, func(t *testing.T) {
+			env := &Env{}
+			r := e.ForLoad()
+			if err := r.Start(t.Context(), env); err != nil {
+				t.Fatal(err)
+			}
+			if n, err := r.Caller(0)(t.Context(), []string{load.Name(0), load.Name(1)}); n != 2 || err != nil || len(env.PIDs()) > 0 {
+				t.Errorf("%d of 2 admitted, %v, by %v", n, err, env.PIDs())
+			}
+			r.Stop()
+			if _, err := r.Caller(0)(t.Context(), []string{load.Name(0)}); err == nil {
+				t.Error("it is stopped, and answers")
+			}
+		})
+	}
+}
+
+// What a process is told by its environment it is told here, too, and it is the
+// process that is counted: nothing stands between.
+func TestVariables(t *testing.T) {
+	env := &Env{Dir: t.TempDir(), Variables: []string{"GOMAXPROCS=1", "GOGC=50"}}
+	defer env.Close()
+	c, err := env.spawn("sh", "-c", `echo "$$ $GOMAXPROCS $GOGC"; exec sleep 60`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.line(t.Context(), "")
+	if want := fmt.Sprintf("%d 1 50", c.PID()); got != want || err != nil {
+		t.Errorf("%q, %v; want %q", got, err, want)
 	}
 }
 

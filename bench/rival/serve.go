@@ -11,12 +11,20 @@ import (
 	"strconv"
 	"syscall"
 
+	"github.com/ringlimit/ringlimit/bench/profile"
 	"github.com/ringlimit/ringlimit/bench/wire"
 )
 
 // Serve is a server process of a rival: it prints where it listens, and runs until
 // it is killed. It is not for people; see Env.serve.
-func Serve(ctx context.Context, out io.Writer, kind string, args []string) error {
+func Serve(ctx context.Context, out io.Writer, profiled bool, kind string, args []string) error {
+	if profiled {
+		addr, err := profile.Serve()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(out, profiles+addr)
+	}
 	go reportHeap(ctx, out)
 	switch kind {
 	case "tcp":
@@ -45,16 +53,22 @@ func reportHeap(ctx context.Context, out io.Writer) {
 }
 
 func serveJudge(out io.Writer, serve func(net.Listener, *wire.Judge) error) error {
-	j, err := wire.NewJudge(overNetwork.Count)
-	if err != nil {
-		return err
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	j, l, err := listen()
 	if err != nil {
 		return err
 	}
 	fmt.Fprintln(out, serving+l.Addr().String())
 	return serve(l, j)
+}
+
+// listen is what a server that only judges is made of.
+func listen() (*wire.Judge, net.Listener, error) {
+	j, err := wire.NewJudge(overNetwork.Count)
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	return j, l, err
 }
 
 // serveMesh is one node of a mesh: its number, then all addresses.

@@ -10,7 +10,6 @@ import (
 	"github.com/ringlimit/ringlimit"
 	"github.com/ringlimit/ringlimit/bench/load"
 	"github.com/ringlimit/ringlimit/bench/wire"
-	"github.com/ringlimit/ringlimit/limit"
 )
 
 // together is n nodes of ringlimit in the caller's process, each with every n-th
@@ -94,40 +93,5 @@ func (t *meshTogether) Caller(i int) load.Ask {
 func (t *meshTogether) Stop() {
 	for _, m := range t.meshes {
 		m.Close()
-	}
-}
-
-// bothEnds is three nodes in one process, of which two own the counters and the
-// third is asked: its figures are of both ends of the hop.
-type bothEnds struct {
-	limit Limit
-	nodes []*ringlimit.Node
-}
-
-func (b *bothEnds) Start(ctx context.Context, _ *Env) error {
-	for _, cfg := range []ringlimit.Config{{Name: "owner-0"}, {Name: "owner-1"}, {Name: "gateway", Forwarder: true}} {
-		if len(b.nodes) > 0 {
-			cfg.Join = []string{b.nodes[0].GossipAddr()}
-		}
-		n, err := start(ctx, b.limit, cfg)
-		if err != nil {
-			return err
-		}
-		b.nodes = append(b.nodes, n)
-	}
-	return seesAll(ctx, len(b.nodes), b.nodes...)
-}
-
-func (b *bothEnds) Caller(int) load.Ask {
-	gateway := b.nodes[len(b.nodes)-1]
-	return one(func(ctx context.Context, key string) (bool, error) {
-		v, err := gateway.Check(ctx, ringlimit.Request{Key: key})
-		return v.Allowed, expect(&v, limit.SourceForwarded, err)
-	})
-}
-
-func (b *bothEnds) Stop() {
-	for i := len(b.nodes) - 1; i >= 0; i-- {
-		leave(b.nodes[i])
 	}
 }
