@@ -28,7 +28,7 @@ func All() []Entry {
 		{Name: "unary-inside", Kind: Inside, Narrow: true, What: "plain grpc-go unary calls, both ends in this process",
 			make: func(Limit) Rival { return &unary{hop{inside: true, owners: 1}, nil} }},
 
-		{Name: "ringlimit-forward-one", Kind: OneServer, What: "ringlimit: Node.Check that another process decides; a gateway, an owner, no copies",
+		{Name: "ringlimit-forward-one", Kind: OneServer, Also: hot, What: "ringlimit: Node.Check that another process decides; a gateway, an owner, no copies",
 			make: func(l Limit) Rival { return &forward{fleet: fleet{limit: l}, owners: 1} }},
 		{Name: "tcp-one", Kind: OneServer, What: "bare TCP with the same batching, one owner",
 			make: func(Limit) Rival { return &tcp{hop{owners: 1}, nil} }},
@@ -40,7 +40,7 @@ func All() []Entry {
 			make: func(l Limit) Rival {
 				return &redisPipelined{redisServer: redisServer{limit: l, pool: unansweredPipelines}}
 			}},
-		{Name: "gubernator-embedded", Kind: OneServer, What: "gubernator: a node in this process, two in another",
+		{Name: "gubernator-embedded", Kind: OneServer, Also: hot, What: "gubernator: a node in this process, two in another",
 			make: func(l Limit) Rival { return &gubernatorEmbedded{limit: l} }},
 
 		{Name: "ringlimit-forward", Kind: TwoOwners, Narrow: true, Also: hot, What: "ringlimit: Node.Check that another process decides; a gateway, two owners, no copies",
