@@ -151,7 +151,7 @@ func listCommand() *cobra.Command {
 		Use: "list", Short: "List the rivals", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, e := range rival.All() {
-				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%-24s %-10s  %s\n", e.Name, e.Kind, e.What); err != nil {
+				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%-24s %-24s  %s\n", e.Name, e.Kind, e.What); err != nil {
 					return err
 				}
 			}
