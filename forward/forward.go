@@ -7,6 +7,7 @@
 //	elsewhere  while a counter changes hands: a hint is followed, then the search begins anew
 //	otherwise  the rule's on_failure: this node's share of the limit, allow, deny
 //	several    all or none: in one step at each owner, with refunds between them
+//	many       independent of each other: one hand-over to each owner
 //
 // A check is sent at most once to a node that may have counted it. It is sent
 // again only after an answer that says that it was not: "not mine", or no process
@@ -34,6 +35,11 @@ type Local interface {
 	// "not counted" is that of all of them. A call with another error is Taken if it
 	// was counted.
 	DecideGroup(ctx context.Context, now, deadline int64, calls []owner.Call, results []owner.Result)
+	// DecideFrame answers independent calls, in their order, and waits for nothing. An
+	// error as above means "not counted"; owner.ErrLater, that late has the answer
+	// later, or never, when the deadline has passed before. It keeps nothing of calls
+	// and results.
+	DecideFrame(now, deadline int64, calls []owner.Call, results []owner.Result, late owner.Late, frame uint64)
 }
 
 // Fallback counts for on_failure: an *owner.Table that holds its one partition.
@@ -51,6 +57,12 @@ type Peer interface {
 	// same length, and does not wait for that. Calls and results are its own until
 	// Await returns.
 	Send(calls []owner.Call, results []owner.Result, deadline int64) Sent
+	// SendEach asks the node to decide independent calls, those of one counter in
+	// their order, and does not wait: the answer to calls[i] is put into the inbox at
+	// first+i, once for each i, by the deadline. An error is as Check's, or ErrNoGroup:
+	// that call was not counted, and is to be asked for by Check. It keeps nothing of
+	// calls.
+	SendEach(calls []owner.Call, deadline int64, to *Inbox, first int)
 }
 
 // Sent is calls that a Peer was asked to decide.
@@ -73,6 +85,9 @@ type Observer interface {
 	FallbackActive(active bool)
 	// Forwarded times a check that another node has decided.
 	Forwarded(took time.Duration)
+	// Waited times a check of many that this node has decided after a while; Local
+	// itself times others.
+	Waited(took time.Duration)
 	// RingMismatch counts an answer of a node that does not hold the counter and
 	// whose ring is another than the one by which it was asked. Without a change
 	// of members it should cease within seconds.

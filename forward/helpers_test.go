@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -73,6 +74,10 @@ func (l tableLocal) DecideGroup(_ context.Context, now, _ int64, calls []owner.C
 	l.Table.DecideFrame(now, calls, results)
 }
 
+func (l tableLocal) DecideFrame(now, _ int64, calls []owner.Call, results []owner.Result, _ owner.Late, _ uint64) {
+	l.Table.DecideFrame(now, calls, results)
+}
+
 // localFunc is a Local that is a function.
 type localFunc func(ctx context.Context, now, deadline int64, c *owner.Call, v *limit.Verdict) error
 
@@ -82,6 +87,14 @@ func (f localFunc) Decide(ctx context.Context, now, deadline int64, c *owner.Cal
 
 func (f localFunc) DecideGroup(context.Context, int64, int64, []owner.Call, []owner.Result) {
 	panic("no test with a localFunc has groups")
+}
+
+// DecideFrame decides call by call, and so waits.
+func (f localFunc) DecideFrame(now, deadline int64, calls []owner.Call, results []owner.Result, _ owner.Late, _ uint64) {
+	for i := range calls {
+		results[i] = owner.Result{}
+		results[i].Err = f(context.Background(), now, deadline, &calls[i], &results[i].Verdict)
+	}
 }
 
 // peerFunc is a peer that is a function.
@@ -103,6 +116,21 @@ func (f peerFunc) Send(calls []owner.Call, results []owner.Result, deadline int6
 	})
 }
 
+// SendEach asks for one after the other, in the background.
+func (f peerFunc) SendEach(calls []owner.Call, deadline int64, to *Inbox, first int) {
+	calls = slices.Clone(calls)
+	for i := range calls {
+		calls[i].Counter = slices.Clone(calls[i].Counter)
+	}
+	go func() {
+		for i := range calls {
+			v, err := f(context.Background(), &calls[i], deadline)
+			to.Put(first+i, &owner.Result{Verdict: v, Err: err})
+			to.Ring()
+		}
+	}()
+}
+
 // awaitFunc is a Sent that is a function.
 type awaitFunc func(ctx context.Context)
 
@@ -120,6 +148,7 @@ type witness struct {
 	reasons map[string]int
 	active  []bool
 	hops    []time.Duration
+	waits   []time.Duration
 	strange int // answers with another ring's fingerprint
 }
 
@@ -136,6 +165,12 @@ func (w *witness) Forwarded(took time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.hops = append(w.hops, took)
+}
+
+func (w *witness) Waited(took time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waits = append(w.waits, took)
 }
 
 func (w *witness) RingMismatch() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -47,6 +48,7 @@ type Router struct {
 	fallback *fallback
 	outage   *outage
 	groups   groups
+	manies   sync.Pool // of *many
 	refunds  *refunds
 }
 

@@ -344,6 +344,11 @@ func (l *fullTable) DecideGroup(_ context.Context, _, _ int64, _ []owner.Call, r
 	}
 }
 
+func (l *fullTable) DecideFrame(_, _ int64, _ []owner.Call, results []owner.Result, _ owner.Late, _ uint64) {
+	l.asked++
+	fail(results, owner.ErrFull)
+}
+
 // A table that is full is asked once: to refuse a counter it looks for room,
 // and counts that it found none.
 func TestFullTableIsAskedOnce(t *testing.T) {

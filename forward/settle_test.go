@@ -29,7 +29,7 @@ func (l lateLocal) Decide(_ context.Context, now, _ int64, c *owner.Call, v *lim
 }
 
 func (l lateLocal) DecideGroup(_ context.Context, now, _ int64, calls []owner.Call, results []owner.Result) {
-	l.DecideFrame(now, calls, results)
+	l.Table.DecideFrame(now, calls, results)
 	for i := range results {
 		if results[i].Taken {
 			results[i].Err = l.why

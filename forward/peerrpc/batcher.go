@@ -41,6 +41,10 @@ type batcher struct {
 	frames  frames
 	heard   []lateAnswer // the reader's, kept from frame to frame
 
+	// writing is held to send: frames leave in the order in which they were filled,
+	// for checks of one counter may lie in two of them.
+	writing sync.Mutex
+
 	mu      sync.Mutex
 	link    link
 	session *session // what frames are sent on; nil unless link is up
@@ -69,18 +73,26 @@ func newBatcher(now func() int64, wake func(time.Duration)) *batcher {
 func (b *batcher) add(r *record, w *waiter) (leads bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	switch {
-	case b.link == down:
-		return false, forward.ErrAbsent
-	case b.pending >= maxPending, b.queued+r.maxSize() > maxQueued:
-		return false, forward.ErrOverloaded
-	case r.age > 0 && !b.takesAges():
-		return false, b.noAges()
+	if err := b.enter(r, seatOf(w)); err != nil {
+		return false, err
 	}
-	b.queued += b.open(1, r.maxSize()).add(r, w)
-	b.pending++
 	b.due(w.Deadline)
 	return b.claimLead(), nil
+}
+
+// enter puts a check into the open frame, if it may wait. b.mu is held.
+func (b *batcher) enter(r *record, s seat) error {
+	switch {
+	case b.link == down:
+		return forward.ErrAbsent
+	case b.pending >= maxPending, b.queued+r.maxSize() > maxQueued:
+		return forward.ErrOverloaded
+	case r.age > 0 && !b.takesAges():
+		return b.noAges()
+	}
+	b.queued += b.open(1, r.maxSize()).add(r, s)
+	b.pending++
+	return nil
 }
 
 // takesAges says whether an age may be sent: it does not grow in a queue, and too
@@ -126,6 +138,8 @@ func (b *batcher) claimLead() bool {
 // falls to a third.
 func (b *batcher) lead() {
 	runtime.Gosched()
+	b.writing.Lock()
+	defer b.writing.Unlock()
 	packet, s := b.take(b.now())
 	if packet == nil {
 		return
@@ -197,22 +211,25 @@ func (b *batcher) land(packet *peerpb.Frame) *frame {
 	return nil
 }
 
-// handOut returns how many of the frame's waiters have to wait on. With an
+// handOut returns how many of the frame's checks have to wait on. With an
 // error none does.
 func (b *batcher) handOut(f *frame, records []byte) (left int, err error) {
 	var a answer
-	for i, w := range f.waiters {
+	var r ringer
+	defer func() { r.ring() }()
+	for i := range f.seats {
 		if records, err = cutAnswer(records, &a); err != nil {
 			f.fail(&b.waiters, &answer{err: forward.ErrUnreachable})
 			return 0, err
 		}
-		switch {
-		case w == nil:
+		switch s := &f.seats[i]; {
+		case s.empty():
 		case a.err == owner.ErrLater:
 			left++
 		default:
-			f.waiters[i] = nil
-			b.waiters.Finish(w, &a)
+			s.answer(&b.waiters, &a)
+			r.after(s)
+			*s = seat{}
 		}
 	}
 	if len(records) > 0 {
@@ -224,7 +241,7 @@ func (b *batcher) handOut(f *frame, records []byte) (left int, err error) {
 
 // settle ends what land began. b.mu is held.
 func (b *batcher) settle(f *frame, left int) {
-	b.pending -= len(f.waiters) - left
+	b.pending -= len(f.seats) - left
 	if left > 0 {
 		b.keepLate(f, left)
 	} else {
@@ -256,7 +273,7 @@ func (b *batcher) scan() {
 			b.queued -= bytes
 		}
 		b.scanAt = min(b.scanAt, f.earliest)
-		if len(f.waiters) > 0 {
+		if len(f.seats) > 0 {
 			return false
 		}
 		b.frames.put(f)
@@ -334,7 +351,7 @@ func (b *batcher) fail(l link) {
 	for i, f := range b.flying {
 		if f != nil {
 			b.flying[i] = nil
-			b.drop(f, len(f.waiters), &broken)
+			b.drop(f, len(f.seats), &broken)
 		}
 	}
 	b.unanswered = 0
@@ -348,7 +365,7 @@ func (b *batcher) fail(l link) {
 func (b *batcher) dropQueue() {
 	absent := answer{err: forward.ErrAbsent}
 	for _, f := range b.queue {
-		b.drop(f, len(f.waiters), &absent)
+		b.drop(f, len(f.seats), &absent)
 	}
 	clear(b.queue)
 	b.queue, b.queued = b.queue[:0], 0

@@ -371,22 +371,22 @@ func TestNothingIsSentAfterABadFrame(t *testing.T) {
 func TestBrokenOffFrameIsReused(t *testing.T) {
 	b := newTestBatch()
 	f := b.frames.get()
-	room := cap(f.waiters)
+	room := cap(f.seats)
 	var ws []*waiter
 	for range 3 {
 		ws = append(ws, b.waiters.Get(100))
-		f.add(&record{cost: 1, name: []byte("k")}, ws[len(ws)-1])
+		f.add(&record{cost: 1, name: []byte("k")}, seatOf(ws[len(ws)-1]))
 	}
 	if _, err := b.handOut(f, []byte{byte(full), byte(full), 0xff}); !errors.Is(err, errBadFrame) {
 		t.Fatal(err)
 	}
 	b.frames.put(f)
-	if cap(f.waiters) != room {
-		t.Errorf("room for %d waiters of %d", cap(f.waiters), room)
+	if cap(f.seats) != room {
+		t.Errorf("room for %d seats of %d", cap(f.seats), room)
 	}
-	for i, w := range f.waiters[:3] {
-		if w != nil {
-			t.Errorf("waiter %d is still there", i)
+	for i, s := range f.seats[:3] {
+		if !s.empty() {
+			t.Errorf("seat %d is still taken", i)
 		}
 	}
 	for i, want := range []error{owner.ErrFull, owner.ErrFull, forward.ErrUnreachable} {

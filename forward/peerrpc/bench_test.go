@@ -426,6 +426,7 @@ type deaf struct{}
 func (deaf) ForwardFailed(string)    {}
 func (deaf) FallbackActive(bool)     {}
 func (deaf) Forwarded(time.Duration) {}
+func (deaf) Waited(time.Duration)    {}
 func (deaf) RingMismatch()           {}
 
 // benchRouter asks these peers, who own everything. Of the counters the first two

@@ -21,10 +21,10 @@ const (
 type frame struct {
 	packet   *peerpb.Frame
 	id       uint64
-	waiters  []*waiter // in the order of the records; nil once answered
-	left     int       // of a late frame: how many of them still wait
-	earliest int64     // no waiter's deadline is before it
-	latest   int64     // nor after it
+	seats    []seat // in the order of the records; empty once answered
+	left     int    // of a late frame: how many of them are still taken
+	earliest int64  // no deadline is before it
+	latest   int64  // nor after it
 }
 
 // frames is a pool of frames and one of packets.
@@ -33,7 +33,7 @@ type frames struct{ empty, packets sync.Pool }
 func (p *frames) get() *frame {
 	f, ok := p.empty.Get().(*frame)
 	if !ok {
-		f = &frame{waiters: make([]*waiter, 0, 64)}
+		f = &frame{seats: make([]seat, 0, 64)}
 	}
 	f.packet, ok = p.packets.Get().(*peerpb.Frame)
 	if !ok {
@@ -47,8 +47,8 @@ func (p *frames) put(f *frame) {
 	if f.packet != nil {
 		p.putPacket(f.packet)
 	}
-	clear(f.waiters)
-	*f = frame{waiters: f.waiters[:0]}
+	clear(f.seats)
+	*f = frame{seats: f.seats[:0]}
 	p.empty.Put(f)
 }
 
@@ -58,39 +58,40 @@ func (p *frames) putPacket(packet *peerpb.Frame) {
 }
 
 // add returns by how many bytes the packet has grown.
-func (f *frame) add(r *record, w *waiter) int {
+func (f *frame) add(r *record, s seat) int {
 	was := len(f.packet.Records)
 	f.packet.Records = appendRecord(f.packet.Records, r)
-	f.waiters = append(f.waiters, w)
-	f.earliest = min(f.earliest, w.Deadline)
-	f.latest = max(f.latest, w.Deadline)
+	f.seats = append(f.seats, s)
+	f.earliest = min(f.earliest, s.deadline)
+	f.latest = max(f.latest, s.deadline)
 	return len(f.packet.Records) - was
 }
 
 // hasRoom says whether so many more records fit, of so many bytes together.
 func (f *frame) hasRoom(records, bytes int) bool {
-	return len(f.waiters)+records <= maxRecords && len(f.packet.Records)+bytes <= frameBytes
+	return len(f.seats)+records <= maxRecords && len(f.packet.Records)+bytes <= frameBytes
 }
 
-// patience is how long the most patient of the waiters waits from now on, in
+// patience is how long the most patient of those who wait does so from now on, in
 // microseconds.
 func (f *frame) patience(now int64) uint64 { return uint64(max(0, f.latest-now)) / 1000 }
 
-// expire fails the waiters whose deadline has passed, and returns how many.
+// expire fails the checks whose deadline has passed, and returns how many.
 func (f *frame) expire(now int64, p *waiters, a *answer) (n int) {
 	if now < f.earliest {
 		return 0
 	}
 	f.earliest = math.MaxInt64
-	for i, w := range f.waiters {
-		switch {
-		case w == nil:
-		case w.Deadline <= now:
-			f.waiters[i] = nil
-			p.Finish(w, a)
+	for i := range f.seats {
+		switch s := &f.seats[i]; {
+		case s.empty():
+		case s.deadline <= now:
+			s.answer(p, a)
+			s.ring()
+			*s = seat{}
 			n++
 		default:
-			f.earliest = min(f.earliest, w.Deadline)
+			f.earliest = min(f.earliest, s.deadline)
 		}
 	}
 	return n
@@ -99,27 +100,28 @@ func (f *frame) expire(now int64, p *waiters, a *answer) (n int) {
 // compact takes the records that nobody waits for out of the packet, and
 // returns how many records and bytes those were.
 func (f *frame) compact() (records, bytes int) {
-	waiters, packed := f.waiters[:0], f.packet.Records[:0]
+	seats, packed := f.seats[:0], f.packet.Records[:0]
 	for i, rest := 0, f.packet.Records; len(rest) > 0; i++ {
 		var r record
 		first := rest
 		rest, _ = cutRecord(first, &r) // our own, so it is whole
-		if w := f.waiters[i]; w != nil {
-			waiters = append(waiters, w)
+		if s := f.seats[i]; !s.empty() {
+			seats = append(seats, s)
 			packed = append(packed, first[:len(first)-len(rest)]...)
 		}
 	}
-	records, bytes = len(f.waiters)-len(waiters), len(f.packet.Records)-len(packed)
-	clear(f.waiters[len(waiters):])
-	f.waiters, f.packet.Records = waiters, packed
+	records, bytes = len(f.seats)-len(seats), len(f.packet.Records)-len(packed)
+	clear(f.seats[len(seats):])
+	f.seats, f.packet.Records = seats, packed
 	return records, bytes
 }
 
 // fail fails all that still wait.
 func (f *frame) fail(p *waiters, a *answer) {
-	for _, w := range f.waiters {
-		if w != nil {
-			p.Finish(w, a)
+	for i := range f.seats {
+		if s := &f.seats[i]; !s.empty() {
+			s.answer(p, a)
+			s.ring()
 		}
 	}
 }

@@ -151,7 +151,7 @@ func (b *batcher) addGroup(records []record, waiters []*waiter) (leads bool, err
 	}
 	f := b.open(len(records), bytes)
 	for i := range records {
-		b.queued += f.add(&records[i], waiters[i])
+		b.queued += f.add(&records[i], seatOf(waiters[i]))
 	}
 	b.pending += len(records)
 	b.due(waiters[0].Deadline)

@@ -11,7 +11,7 @@ type lateAnswer struct {
 	frame  uint64
 	index  uint64
 	answer answer
-	waiter *waiter // nil: nobody waits for it any more
+	seat   seat // empty: nobody waits for it any more
 }
 
 // cutLate reads a frame of them, and appends them to buf.
@@ -55,22 +55,25 @@ func (b *batcher) answerLate(records []byte) error {
 		return err
 	}
 	err = b.claimLate(heard)
+	var r ringer
 	for i := range heard {
-		if w := heard[i].waiter; w != nil {
-			b.waiters.Finish(w, &heard[i].answer)
+		if s := &heard[i].seat; !s.empty() {
+			s.answer(&b.waiters, &heard[i].answer)
+			r.after(s)
 		}
 	}
+	r.ring()
 	clear(heard)
 	return err
 }
 
-// claimLate finds the waiters, who then belong to the caller. After an error
+// claimLate finds the seats, which then are the caller's. After an error
 // those that were found before have to be answered all the same.
 func (b *batcher) claimLate(heard []lateAnswer) (err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range heard {
-		if heard[i].waiter, err = b.claimOne(heard[i].frame, heard[i].index); err != nil {
+		if heard[i].seat, err = b.claimOne(heard[i].frame, heard[i].index); err != nil {
 			break
 		}
 	}
@@ -78,25 +81,25 @@ func (b *batcher) claimLate(heard []lateAnswer) (err error) {
 	return err
 }
 
-// claimOne is nil when the check is overdue. An answer to a frame that did not
+// claimOne is empty when the check is overdue. An answer to a frame that did not
 // leave on this stream, or that is not answered yet, is to nothing.
-func (b *batcher) claimOne(id, index uint64) (*waiter, error) {
+func (b *batcher) claimOne(id, index uint64) (seat, error) {
 	f := b.late[id]
 	if f == nil {
 		if id <= b.oldID || id > b.lastID || b.flies(id) {
-			return nil, errBadFrame
+			return seat{}, errBadFrame
 		}
-		return nil, nil
+		return seat{}, nil
 	}
-	if index >= uint64(len(f.waiters)) {
-		return nil, errBadFrame
+	if index >= uint64(len(f.seats)) {
+		return seat{}, errBadFrame
 	}
-	w := f.waiters[index]
-	if w != nil {
-		f.waiters[index] = nil
+	s := f.seats[index]
+	if !s.empty() {
+		f.seats[index] = seat{}
 		b.release(f, 1)
 	}
-	return w, nil
+	return s, nil
 }
 
 func (b *batcher) flies(id uint64) bool {

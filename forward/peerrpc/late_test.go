@@ -358,8 +358,8 @@ func TestLawLateAnswers(t *testing.T) {
 				b.fail(connecting)
 				queued := map[*waiter]bool{}
 				for _, f := range b.queue {
-					for _, w := range f.waiters {
-						queued[w] = true
+					for _, s := range f.seats {
+						queued[s.waiter] = true
 					}
 				}
 				for cost, w := range ws {

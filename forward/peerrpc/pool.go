@@ -141,6 +141,13 @@ func (closed) Check(context.Context, *owner.Call, int64) (limit.Verdict, error) 
 	return limit.Verdict{}, forward.ErrAbsent
 }
 
+func (closed) SendEach(calls []owner.Call, _ int64, to *forward.Inbox, first int) {
+	for i := range calls {
+		to.Put(first+i, &owner.Result{Err: forward.ErrAbsent})
+	}
+	to.Ring()
+}
+
 func (closed) Send(_ []owner.Call, results []owner.Result, _ int64) forward.Sent {
 	failAll(results, forward.ErrAbsent)
 	return closed{}

@@ -268,7 +268,7 @@ func FuzzAnswers(f *testing.F) {
 		ws := make([]*waiter, n)
 		for i := range ws {
 			ws[i] = b.waiters.Get(0)
-			frame.add(&record{}, ws[i])
+			frame.add(&record{}, seatOf(ws[i]))
 		}
 		left, _ := b.handOut(frame, reply)
 		for _, w := range ws { // whatever the bytes, nobody is left waiting but for what is put off

@@ -30,6 +30,7 @@ type gateway struct {
 
 func (g *gateway) ForwardFailed(string)    { g.failed.Add(1) }
 func (g *gateway) Forwarded(time.Duration) {}
+func (g *gateway) Waited(time.Duration)    {}
 func (g *gateway) RingMismatch()           {}
 
 func (g *gateway) FallbackActive(active bool) {
@@ -46,6 +47,10 @@ func (l tableLocal) Decide(_ context.Context, now, _ int64, c *owner.Call, v *li
 }
 
 func (l tableLocal) DecideGroup(_ context.Context, now, _ int64, calls []owner.Call, results []owner.Result) {
+	l.table.DecideFrame(now, calls, results)
+}
+
+func (l tableLocal) DecideFrame(now, _ int64, calls []owner.Call, results []owner.Result, _ owner.Late, _ uint64) {
 	l.table.DecideFrame(now, calls, results)
 }
 

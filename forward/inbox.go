@@ -1,0 +1,70 @@
+package forward
+
+import (
+	"sync"
+
+	"github.com/ringlimit/ringlimit/owner"
+)
+
+// Inbox is where one caller waits for the answers to many calls. Whoever has answers
+// puts them in, and rings when it has no more of them just then: so the caller is
+// woken once for all that came together, and not once for each.
+//
+// A caller may leave before all is answered; what comes later is dropped. All methods
+// are safe for concurrent use, and quick: they are called under locks.
+type Inbox struct {
+	bell chan struct{} // capacity 1; a ring may be of an earlier caller
+
+	mu      sync.Mutex
+	arrived []arrival
+	left    bool
+}
+
+// arrival is the answer to one call.
+type arrival struct {
+	index int
+	owner.Result
+}
+
+// NewInbox makes an empty one.
+func NewInbox() *Inbox { return &Inbox{bell: make(chan struct{}, 1)} }
+
+// Put answers the call of that index, which nothing else does.
+func (b *Inbox) Put(index int, r *owner.Result) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.left {
+		b.arrived = append(b.arrived, arrival{index, *r})
+	}
+}
+
+// Ring wakes the caller.
+func (b *Inbox) Ring() {
+	select {
+	case b.bell <- struct{}{}:
+	default:
+	}
+}
+
+// Answer implements owner.Late, for calls whose first one has the frame's number as
+// its index.
+func (b *Inbox) Answer(frame uint64, i int, r owner.Result) {
+	b.Put(int(frame)+i, &r)
+	b.Ring()
+}
+
+// take returns what has arrived, in exchange for room for what comes next.
+func (b *Inbox) take(room []arrival) []arrival {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	arrived := b.arrived
+	b.arrived = room
+	return arrived
+}
+
+// leave drops what arrives from now on.
+func (b *Inbox) leave() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.left = true
+}
