@@ -46,6 +46,10 @@ func (h *halfway) DecideGroup(_ context.Context, _, _ int64, calls []owner.Call,
 	results[1] = owner.Result{Err: context.Canceled}
 }
 
+func (h *halfway) DecideFrame(int64, int64, []owner.Call, []owner.Result, owner.Late, uint64) {
+	panic("no batch is asked for")
+}
+
 // What a request has taken that is under way when the node leaves is given back; one
 // that does not end does not keep the node, and none begins any more.
 func TestRefundsOfRequestsUnderWayWhenANodeLeaves(t *testing.T) {

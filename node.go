@@ -49,6 +49,7 @@ type Node struct {
 	puller   *puller
 	metrics  *metrics
 	scratch  sync.Pool // of *scratch
+	batches  sync.Pool // of *batch
 
 	view  atomic.Pointer[membership.View]
 	book  book
