@@ -47,6 +47,7 @@ type batch struct {
 	set     *rules.Set
 	reqs    []Request
 	matches rules.Matches
+	verdict Verdict      // of who needs no counter
 	calls   []owner.Call // of requests with one limit
 	places  []int        // which requests those are of
 	names   []byte       // the calls' counters
@@ -107,13 +108,14 @@ func (b *batch) place(i int) {
 	case err != nil:
 		b.tell(i, nil, err)
 	case len(winners) == 0:
-		b.tell(i, &Verdict{Allowed: true}, nil)
+		b.verdict = Verdict{Allowed: true}
+		b.tell(i, &b.verdict, nil)
 	case len(winners) > 1 || winners[0].Rule.Shadow:
 		b.others = append(b.others, i)
 	case winners[0].Missing != "":
-		v := lacking(&winners[0])
-		b.node.metrics.decided(&v)
-		b.tell(i, &v, nil)
+		b.verdict = lacking(&winners[0])
+		b.node.metrics.decided(&b.verdict)
+		b.tell(i, &b.verdict, nil)
 	default:
 		b.call(i, &winners[0])
 	}

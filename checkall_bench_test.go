@@ -17,18 +17,25 @@ import (
 // for CheckAll. Two in three checks are another node's.
 func BenchmarkCheckAll(b *testing.B) {
 	m := newMesh(b, 3, 0)
-	for _, size := range []int{64, 1000} {
-		keys := benchKeys(8 * size)
-		batches := make([][]Request, 8)
-		for i := range batches {
-			for _, key := range keys[i*size:][:size] {
-				batches[i] = append(batches[i], Request{Key: key, Route: "POST /v1/charges"})
+	for _, tier := range []string{"default", "uncopied"} {
+		for _, size := range []int{64, 1000} {
+			batches := benchRequests(tier, size)
+			for _, callers := range []int{1, 8} {
+				b.Run(fmt.Sprintf("%s/of=%d/callers=%d", tier, size, callers), func(b *testing.B) { m.benchBatches(b, callers, batches) })
 			}
 		}
-		for _, callers := range []int{1, 8} {
-			b.Run(fmt.Sprintf("of=%d/callers=%d", size, callers), func(b *testing.B) { m.benchBatches(b, callers, batches) })
+	}
+}
+
+// benchRequests is eight batches.
+func benchRequests(tier string, size int) [][]Request {
+	batches, keys := make([][]Request, 8), benchKeys(8*size)
+	for i := range batches {
+		for _, key := range keys[i*size:][:size] {
+			batches[i] = append(batches[i], Request{Key: key, Route: "POST /v1/charges", Tier: tier})
 		}
 	}
+	return batches
 }
 
 func (m *mesh) benchBatches(b *testing.B, callers int, batches [][]Request) {

@@ -45,8 +45,9 @@ type many struct {
 	deadline int64
 	routes   *routes
 
-	owners  []int // of the caller's calls; asked: it was answered at once
-	ends    []int // by owner + 1: how many calls; then, where its part ends
+	denial  limit.Verdict // of the deny cache
+	owners  []int         // of the caller's calls; asked: it was answered at once
+	ends    []int         // by owner + 1: how many calls; then, where its part ends
 	calls   []owner.Call
 	places  []int
 	results []owner.Result // of this node's own
@@ -118,12 +119,11 @@ func (m *many) locate(i int, c *owner.Call) (to int) {
 	if to == none || to == m.routes.self || c.Mode != limit.Take {
 		return to
 	}
-	var v limit.Verdict
-	if !r.denied.find(m.now, c, &v) {
+	if !r.denied.find(m.now, c, &m.denial) {
 		return to
 	}
-	v.Rule = c.Rule
-	m.answer(i, &v, nil)
+	m.denial.Rule = c.Rule
+	m.answer(i, &m.denial, nil)
 	return asked
 }
 
