@@ -104,6 +104,10 @@ func TestLeaveMovesCounters(t *testing.T) {
 // While all nodes are restarted one by one, under load, no key gets more than
 // its limit, and every check has an owner's verdict.
 func TestRollingRestart(t *testing.T) {
+	rollingRestart(t, (*load).start)
+}
+
+func rollingRestart(t *testing.T, ask func(*load, *testing.T)) {
 	synctest.Test(t, func(t *testing.T) {
 		m, set := newMemory(), parseRules(t, handoverRules)
 		nodes := cluster(t, m, 3, set)
@@ -114,7 +118,7 @@ func TestRollingRestart(t *testing.T) {
 			return nodes[i]
 		}
 		l := newLoad(at, 3)
-		l.start(t)
+		ask(l, t)
 		for i := range nodes {
 			time.Sleep(time.Second)
 			l.avoid(i)
@@ -230,13 +234,15 @@ func (l *load) expectAtMost(t *testing.T, most int) {
 
 // When the owner crashes its counters live on in their copies: nothing is lost
 // below a limit of 100, and the others answer in milliseconds.
-func TestCrash(t *testing.T) {
+func TestCrash(t *testing.T) { crash(t, (*load).start) }
+
+func crash(t *testing.T, ask func(*load, *testing.T)) {
 	synctest.Test(t, func(t *testing.T) {
 		m, set := newMemory(), parseRules(t, handoverRules)
 		nodes := cluster(t, m, 3, set)
 		time.Sleep(time.Second)
 		l := newLoad(func(i int) *Node { return nodes[i] }, 2)
-		l.start(t)
+		ask(l, t)
 		time.Sleep(3 * time.Second)
 		m.kill(2)
 		time.Sleep(5 * time.Second)
