@@ -83,6 +83,12 @@ type history struct {
 func (h *history) record(client int, at counter, c charge, ask func() answer) answer {
 	op := porcupine.Operation{ClientId: client, Input: c, Call: h.clock.Add(1)}
 	a := ask()
+	h.note(at, op, a)
+	return a
+}
+
+// note ends an operation.
+func (h *history) note(at counter, op porcupine.Operation, a answer) {
 	op.Output, op.Return = a, h.clock.Add(1)
 	if !a.decided {
 		op.Return = math.MaxInt64 // it may be counted whenever it arrives
@@ -90,7 +96,6 @@ func (h *history) record(client int, at counter, c charge, ask func() answer) an
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.asks[at] = append(h.asks[at], op)
-	return a
 }
 
 // judge fails the test for counters whose history no order explains. moved says

@@ -110,6 +110,31 @@ func (h *history) client(ctx context.Context, id int, gateways *entrances, gives
 	}
 }
 
+// batches is client for one who charges several counters at once, some of them twice,
+// and gives nothing back.
+func (h *history) batches(ctx context.Context, id int, gateways *entrances) {
+	for began := time.Now(); ctx.Err() == nil; {
+		asked := make([]counter, 1+rand.IntN(8))
+		reqs := make([]Request, len(asked))
+		for i := range asked {
+			key := fmt.Sprint("kept-", rand.IntN(1+int(time.Since(began)/time.Second)))
+			asked[i] = counter{frozenTiers[rand.IntN(len(frozenTiers))], key, false}
+			reqs[i] = Request{Key: key, Tier: asked[i].tier}
+		}
+		gateways.use(func(n *Node) {
+			call := h.clock.Add(1)
+			n.CheckAll(context.Background(), reqs, func(i int, v *Verdict, err error) {
+				var a answer
+				if err == nil && v.Source != limit.SourceFallback {
+					a = answer{true, v.Allowed, v.Remaining}
+				}
+				h.note(asked[i], porcupine.Operation{ClientId: id, Input: charge{cost: 1}, Call: call}, a)
+			})
+		})
+		time.Sleep(time.Duration(rand.IntN(4)) * 10 * time.Millisecond)
+	}
+}
+
 func ask(n *Node, at counter, c charge) answer {
 	call := n.Check
 	if c.refund {
@@ -147,6 +172,9 @@ func (h *history) write(t *testing.T, moves bool) {
 	var clients sync.WaitGroup
 	for id := range 8 {
 		clients.Go(func() { h.client(ctx, id, gateways, id%2 == 1) })
+	}
+	for id := 8; id < 12; id++ {
+		clients.Go(func() { h.batches(ctx, id, gateways) })
 	}
 	if moves {
 		gateways.move(t, func(i int) Config { return m.config(t, i, set) })
