@@ -16,13 +16,13 @@ type Inbox struct {
 	bell chan struct{} // capacity 1; a ring may be of an earlier caller
 
 	mu      sync.Mutex
-	arrived []arrival
+	arrived []Arrival
 	left    bool
 }
 
-// arrival is the answer to one call.
-type arrival struct {
-	index int
+// Arrival is the answer to one call, by the index that Put was given.
+type Arrival struct {
+	Index int
 	owner.Result
 }
 
@@ -34,7 +34,7 @@ func (b *Inbox) Put(index int, r *owner.Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.left {
-		b.arrived = append(b.arrived, arrival{index, *r})
+		b.arrived = append(b.arrived, Arrival{index, *r})
 	}
 }
 
@@ -53,8 +53,11 @@ func (b *Inbox) Answer(frame uint64, i int, r owner.Result) {
 	b.Ring()
 }
 
-// take returns what has arrived, in exchange for room for what comes next.
-func (b *Inbox) take(room []arrival) []arrival {
+// Rung receives after a Ring, and perhaps after one that was for an earlier caller.
+func (b *Inbox) Rung() <-chan struct{} { return b.bell }
+
+// Take returns what has arrived, in exchange for empty room for what comes next.
+func (b *Inbox) Take(room []Arrival) []Arrival {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	arrived := b.arrived

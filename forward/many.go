@@ -53,7 +53,7 @@ type many struct {
 	results []owner.Result // of this node's own
 
 	inbox   *Inbox
-	room    []arrival // for the inbox
+	room    []Arrival // for the inbox
 	open    []bool    // the inbox is to have the answer
 	waiting int       // how many are
 	late    bool      // one of them is this node's own

@@ -23,7 +23,7 @@ func (m *many) receive() {
 	}
 	for m.waiting > 0 {
 		select {
-		case <-m.inbox.bell:
+		case <-m.inbox.Rung():
 			m.drain()
 		case <-overdue:
 			m.giveUp(ErrTimeout)
@@ -37,19 +37,19 @@ func (m *many) receive() {
 
 // drain answers what has arrived.
 func (m *many) drain() {
-	arrived := m.inbox.take(m.room)
+	arrived := m.inbox.Take(m.room)
 	var now int64
 	if len(arrived) > 0 {
 		now = m.router.cfg.Now()
 	}
 	for i := range arrived {
 		a := &arrived[i]
-		m.open[a.index] = false
+		m.open[a.Index] = false
 		m.waiting--
 		if a.Err == nil {
-			m.heard(a.index, time.Duration(now-m.now))
+			m.heard(a.Index, time.Duration(now-m.now))
 		}
-		m.settle(a.index, &a.Result)
+		m.settle(a.Index, &a.Result)
 	}
 	clear(arrived)
 	m.room = arrived[:0]

@@ -265,9 +265,33 @@ func TestPatience(t *testing.T) {
 	}
 }
 
+// seated is who waits for one check: alone, or at a place of an inbox, from which one
+// hears of others as well.
+type seated struct {
+	seat
+	heard map[int]answer // of the inbox
+}
+
+// has sees what is in an inbox only once it was rung.
+func (k seated) has() (a answer, ok bool) {
+	if k.inbox == nil {
+		return has(k.waiter)
+	}
+	select {
+	case <-k.inbox.Rung():
+		for _, arrived := range k.inbox.Take(nil) {
+			k.heard[arrived.Index] = answer{arrived.Verdict, arrived.Err}
+		}
+	default:
+	}
+	a, ok = k.heard[k.index]
+	return a, ok
+}
+
 // Whatever happens in whatever order, each check gets its own answer or error,
-// once, and the books balance.
+// once, and the books balance: those that are asked for together too.
 func TestLawLateAnswers(t *testing.T) {
+	rule := tokens(t, 1)
 	rapid.Check(t, func(t *rapid.T) {
 		b, out := newTestBatch(), &wire{}
 		b.start(&session{stream: out})
@@ -276,14 +300,14 @@ func TestLawLateAnswers(t *testing.T) {
 			cost         int64
 		}
 		var (
-			ws     = map[int64]*waiter{} // by cost, not answered
-			frames []int                 // sent and not answered, as places in out.sent
-			late   []owed                // put off and not answered on this stream
+			ws     = map[int64]seated{} // by cost, not answered
+			frames []int                // sent and not answered, as places in out.sent
+			late   []owed               // put off and not answered on this stream
 			sent   int
 			costs  int64
 		)
 		gone := func(cost int64, want answer) {
-			if a, ok := has(ws[cost]); !ok || a != want {
+			if a, ok := ws[cost].has(); !ok || a != want {
 				t.Fatalf("check %d: %+v, %v; want %+v", cost, a, ok, want)
 			}
 			delete(ws, cost)
@@ -301,9 +325,20 @@ func TestLawLateAnswers(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if ws[costs] = w; leads {
+				if ws[costs] = (seated{seat: seatOf(w)}); leads {
 					b.lead()
 				}
+			},
+			"send each": func(t *rapid.T) {
+				deadline := b.now + int64(rapid.IntRange(1, 50).Draw(t, "patience"))
+				calls, first := make([]owner.Call, rapid.IntRange(1, 6).Draw(t, "calls")), rapid.IntRange(0, 9).Draw(t, "first")
+				to, heard := forward.NewInbox(), map[int]answer{}
+				for i := range calls {
+					costs++
+					calls[i].Charge = limit.Charge{Counter: []byte("k"), Rule: rule, Cost: costs}
+					ws[costs] = seated{seat{inbox: to, index: first + i, deadline: deadline}, heard}
+				}
+				(&conn{batch: b.batcher}).SendEach(calls, deadline, to, first)
 			},
 			"answer": func(t *rapid.T) {
 				if len(frames) == 0 {
@@ -315,7 +350,7 @@ func TestLawLateAnswers(t *testing.T) {
 					off := rapid.Bool().Draw(t, "put off")
 					if off {
 						late = append(late, owed{out.sent[n].Id, i, cost})
-					} else if ws[cost] != nil {
+					} else if _, waits := ws[cost]; waits {
 						done = append(done, cost)
 					}
 					i++
@@ -331,7 +366,7 @@ func TestLawLateAnswers(t *testing.T) {
 				for range rapid.IntRange(0, min(5, len(late))).Draw(t, "n") {
 					o := drawOut(t, &late)
 					records = appendLate(records, o.frame, o.index, remains(o.cost))
-					if ws[o.cost] != nil {
+					if _, waits := ws[o.cost]; waits {
 						done = append(done, o.cost)
 					}
 				}
@@ -349,21 +384,21 @@ func TestLawLateAnswers(t *testing.T) {
 				}
 				b.scan()
 				for cost, w := range ws {
-					if w.Deadline <= b.now {
+					if w.deadline <= b.now {
 						gone(cost, answer{err: forward.ErrTimeout})
 					}
 				}
 			},
 			"break": func(t *rapid.T) {
 				b.fail(connecting)
-				queued := map[*waiter]bool{}
+				queued := map[seat]bool{}
 				for _, f := range b.queue {
 					for _, s := range f.seats {
-						queued[s.waiter] = true
+						queued[s] = true
 					}
 				}
 				for cost, w := range ws {
-					if !queued[w] {
+					if !queued[w.seat] {
 						gone(cost, answer{err: forward.ErrUnreachable})
 					}
 				}
@@ -378,7 +413,7 @@ func TestLawLateAnswers(t *testing.T) {
 					for len(records) > 0 {
 						var r record
 						records, _ = cutRecord(records, &r)
-						if ws[r.cost] == nil {
+						if _, waits := ws[r.cost]; !waits {
 							flying++
 						}
 					}
@@ -387,8 +422,8 @@ func TestLawLateAnswers(t *testing.T) {
 					t.Fatalf("%d pending; %d wait, %d overdue in flight", b.pending, len(ws), flying)
 				}
 				for _, w := range ws {
-					if w.Deadline < b.scanAt {
-						t.Fatalf("a check is due at %d, the next scan at %d", w.Deadline, b.scanAt)
+					if w.deadline < b.scanAt {
+						t.Fatalf("a check is due at %d, the next scan at %d", w.deadline, b.scanAt)
 					}
 				}
 			},
