@@ -27,6 +27,11 @@ type Config struct {
 	// DialOptions are added to the client's own: credentials (default: none, as in
 	// plain text), stats handlers, a dialer.
 	DialOptions []grpc.DialOption
+	// RetryReserve is how many retries of Wait may be under way at once, or in vain,
+	// beyond the 10 a second and one for five calls that always may: about as many
+	// as callers wait together. A retry that is admitted does not count. Beyond it
+	// Wait returns the denial. Default 256; negative: Wait does not ask again.
+	RetryReserve int
 	// Logger is told when a node cannot be reached, once for the same reason.
 	// Default: nowhere.
 	Logger *slog.Logger
@@ -44,6 +49,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Timeout < 0 {
 		return c, errors.New("client: Timeout: is negative; it must be a duration such as 1s")
 	}
+	if c.RetryReserve == 0 {
+		c.RetryReserve = defaultReserve
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -60,6 +68,8 @@ type Client struct {
 	stop  context.CancelFunc
 	wg    sync.WaitGroup
 
+	retries *budget // of Wait
+
 	latest atomic.Pointer[node] // that was picked
 	picks  atomic.Uint64
 }
@@ -71,7 +81,7 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{cfg: cfg, began: time.Now()}
+	c := &Client{cfg: cfg, began: time.Now(), retries: newBudget(cfg.RetryReserve)}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	for _, address := range cfg.Addresses {
 		c.nodes = append(c.nodes, newNode(address, &c.cfg, c.now, c.release))

@@ -32,6 +32,7 @@ type counters struct {
 	states map[string]limit.State
 	taken  map[string]int            // how often each key was asked for
 	before func(limit.Request) error // is asked first, without the lock; nil: not
+	amend  func(*limit.Verdict)      // is asked last; nil: not
 }
 
 func counting(t testing.TB, spec limit.Spec) *counters {
@@ -81,6 +82,9 @@ func (c *counters) decide(req limit.Request, mode limit.Mode) (v limit.Verdict, 
 	c.rule.Apply(&limit.Charge{Mode: mode, Cost: req.Units()}, &state, &v, c.now().UnixNano())
 	c.states[req.Key] = state
 	v.Rule, v.Source = c.rule, limit.SourceForwarded
+	if c.amend != nil {
+		c.amend(&v)
+	}
 	return v, nil
 }
 
@@ -194,13 +198,16 @@ func (n *nodes) dial(ctx context.Context, name string) (net.Conn, error) {
 }
 
 // client asks the nodes of the given names.
-func (n *nodes) client(names ...string) *client.Client {
+func (n *nodes) client(names ...string) *client.Client { return n.reserving(0, names...) }
+
+// reserving is a client with that RetryReserve.
+func (n *nodes) reserving(retries int, names ...string) *client.Client {
 	n.t.Helper()
-	var addresses []string
+	cfg := client.Config{RetryReserve: retries, DialOptions: []grpc.DialOption{grpc.WithContextDialer(n.dial)}}
 	for _, name := range names {
-		addresses = append(addresses, "passthrough:///"+name)
+		cfg.Addresses = append(cfg.Addresses, "passthrough:///"+name)
 	}
-	c, err := client.New(client.Config{Addresses: addresses, DialOptions: []grpc.DialOption{grpc.WithContextDialer(n.dial)}})
+	c, err := client.New(cfg)
 	if err != nil {
 		n.t.Fatal(err)
 	}

@@ -116,8 +116,8 @@ func (k *Rules) learn(s string) error {
 	return nil
 }
 
-// find is nil when a verdict names no rule. One that was not told has a name and
-// nothing else.
+// find is nil when a verdict names no rule. Of one that was not told only the name is
+// known; its waits are spread, as is the default.
 func (k *Rules) find(id uint64, name string) *limit.Rule {
 	if r := k.known[id]; r != nil {
 		return r
@@ -125,7 +125,7 @@ func (k *Rules) find(id uint64, name string) *limit.Rule {
 	if name == "" {
 		return nil
 	}
-	return &limit.Rule{Name: name}
+	return &limit.Rule{Name: name, Jitter: true}
 }
 
 // told is a rule as a node tells it.
