@@ -20,6 +20,9 @@
 // going to stop says farewell first, and answers what it was sent: a rolling restart
 // of the cluster fails no call.
 //
+// A denial is a verdict. [Client.Wait] is for who can wait and ask again, which a budget
+// of retries bounds (budget.go).
+//
 // A broken stream is made anew at once; a node that cannot be reached is tried again
 // after a pause, which grows to a second. While no node could be reached yet calls
 // wait, within their time, for the first that can be; when all are gone they fail at
