@@ -25,6 +25,7 @@ func (r *reader) compile(ed *entityDraft) entity {
 		tier = ed.name.Name
 	}
 	e := entity{plan: ed.plan(), limits: make([]limit.Rule, len(ed.rules)), tier: unique.Make(tier), origin: &origin{body: ed.render()}}
+	e.heads = headsOf(ed.name, e.rules)
 	for i, d := range ed.rules {
 		if !d.unlimited {
 			e.limits[i] = d.limit(ed.name)
@@ -53,6 +54,7 @@ func (ed *entityDraft) plan() *plan {
 		p.rules = append(p.rules, c)
 	}
 	p.markHighest()
+	p.sole = len(p.rules) == 1 && p.rules[0].pattern == ""
 	return p
 }
 

@@ -34,31 +34,46 @@ func appendPart[T string | []byte](dst []byte, part T) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(part))), part...)
 }
 
-// winner names the rule's counter, or what the request lacks for it.
-func (q *search) winner(f found) Winner {
-	r, limit := f.rule, &f.of.limits[f.rule.order]
+// win names the rule's counter, or what the request lacks for it.
+func (q *search) win(f *found) {
+	r := f.rule
+	q.m.Winners = append(q.m.Winners, Winner{})
+	w := &q.m.Winners[len(q.m.Winners)-1] // written in place: to copy one costs as much as to name it
+	w.Rule = &f.of.limits[r.order]
 	if r.deny {
-		if missing := q.missing(r); missing != "" {
-			return Winner{Rule: limit, Missing: missing}
+		if w.Missing = q.missing(r); w.Missing != "" {
+			return
 		}
 	}
 	start := len(q.m.names)
-	name := f.of.appendName(q.m.names, q.req.Key)
-	name = append(name, r.prefix...)
+	name := f.of.appendHead(q.m.names, r, q.req.Key)
 	for i := range r.by {
 		name = q.appendValue(name, r, &r.by[i])
 	}
 	q.m.names = name
-	return Winner{Rule: limit, Counter: name[start:len(name):len(name)]}
+	w.Counter = name[start:len(name):len(name)]
 }
 
-// appendName appends whose rule the counter is of. Clients share entities: id is
-// that of the request.
-func (e *entity) appendName(dst []byte, id string) []byte {
-	if e.client {
-		return appendPart(append(dst, 0), id)
+// appendHead appends all of a counter's name but the values: a tier's rule has it
+// at hand. Clients share entities: id is that of the request.
+func (e *entity) appendHead(dst []byte, r *rule, id string) []byte {
+	if !e.client {
+		return append(dst, e.heads[r.order]...)
 	}
-	return appendPart(dst, e.tierName())
+	dst = appendPart(append(dst, 0), id)
+	return append(dst, r.prefix...)
+}
+
+// headsOf are the heads of a tier's rules; none of a client's.
+func headsOf(name EntityName, rules []*rule) []string {
+	if name.Kind == ClientEntity {
+		return nil
+	}
+	heads := make([]string, len(rules))
+	for i, r := range rules {
+		heads[i] = string(append(appendPart(nil, name.Name), r.prefix...))
+	}
+	return heads
 }
 
 // missing is the first dimension that the request lacks.

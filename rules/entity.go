@@ -80,7 +80,8 @@ type entity struct {
 
 // origin is what an entity was compiled from. Entities with one origin are one.
 type origin struct {
-	body     []byte // canonical JSON
+	body     []byte   // canonical JSON
+	heads    []string // of a tier: its rules' counters' names, up to the values
 	warnings []string
 }
 

@@ -31,15 +31,14 @@ type Consideration struct {
 // Explain says of each rule that could apply to the request, which has passed
 // Validate, whether it does, and why not. The error is that of Match.
 func (s *Set) Explain(req *limit.Request) (Explanation, error) {
-	var entities [3]entity
-	if err := s.entitiesOf(req, &entities); err != nil {
+	client, tier, standard, err := s.entitiesOf(req, new([2]entity))
+	if err != nil {
 		return Explanation{}, err
 	}
 	x := explainer{q: search{req: req}, Explanation: Explanation{Tier: DefaultTier, Rules: []Consideration{}}}
-	for i := range entities {
-		e := &entities[i]
+	for _, e := range []*entity{client, tier, standard} {
 		switch {
-		case !e.exists():
+		case e == nil:
 			continue
 		case e.client:
 			x.Client = req.Key

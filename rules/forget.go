@@ -5,6 +5,10 @@ package rules
 func (m *Matches) Forget() {
 	clear(m.Winners)
 	clear(m.found)
-	m.of = [len(m.of)]entity{}
+	for i := range m.own {
+		if m.own[i].exists() {
+			m.own[i] = entity{}
+		}
+	}
 	m.Winners, m.found = m.Winners[:0], m.found[:0]
 }

@@ -19,7 +19,7 @@ type Matches struct {
 	Winners []Winner // the most specific level first, within it in the file's order
 
 	names   []byte    // the winners' counters
-	of      [3]entity // whose rules are searched, the most specific first
+	own     [2]entity // the client and the tier, as the Set's maps have them
 	found   []found   // the winners and, while a level is searched, who led once
 	decided []decision
 	lead    [tracks][MaxEntityDimensions]standing
@@ -71,40 +71,48 @@ type standing struct{ priority, text int32 }
 // error is an *limit.InputError for a tier that does not exist.
 func (s *Set) Match(req *limit.Request, m *Matches) error {
 	m.Winners, m.names, m.found, m.decided = m.Winners[:0], m.names[:0], m.found[:0], m.decided[:0]
-	if err := s.entitiesOf(req, &m.of); err != nil {
+	client, tier, standard, err := s.entitiesOf(req, &m.own)
+	if err != nil {
 		return err
 	}
 	q := search{req: req, m: m}
-	for i := range m.of {
-		if e := &m.of[i]; e.exists() {
-			q.entity(e)
-		}
-	}
-	for _, f := range m.found {
-		if !f.rule.unlimited {
-			m.Winners = append(m.Winners, q.winner(f))
+	q.in(client)
+	q.in(tier)
+	q.in(standard)
+	for i := range m.found {
+		if f := &m.found[i]; !f.rule.unlimited {
+			q.win(f)
 		}
 	}
 	return nil
 }
 
-// entitiesOf finds those whose rules the request is looked up in, the most
-// specific first; the zero entity where there is none.
-func (s *Set) entitiesOf(req *limit.Request, of *[3]entity) error {
-	client, tier := s.clients[req.Key], entity{}
+// entitiesOf finds those whose rules the request is looked up in; nil where there is
+// none. The client and the tier are copied to own, if there are any.
+func (s *Set) entitiesOf(req *limit.Request, own *[2]entity) (client, tier, standard *entity, err error) {
+	if s.standard.exists() {
+		standard = &s.standard
+	}
+	if e, known := s.clients[req.Key]; known {
+		own[0] = e
+		client = &own[0]
+	}
+	var e entity
 	switch {
 	case req.Tier != "":
-		if tier = s.tiers[req.Tier]; !tier.exists() {
-			return s.unknownTier(req.Tier)
+		if e = s.tiers[req.Tier]; !e.exists() {
+			return nil, nil, nil, s.unknownTier(req.Tier)
 		}
-	case client.exists():
-		tier = s.byHandle[client.tier] // "" is none's
+	case client != nil:
+		e = s.byHandle[client.tier] // "" is none's
+	default:
+		return nil, nil, standard, nil
 	}
-	if tier.origin == s.standard.origin {
-		tier = entity{}
+	if e.exists() && e.origin != s.standard.origin {
+		own[1] = e
+		tier = &own[1]
 	}
-	of[0], of[1], of[2] = client, tier, s.standard
-	return nil
+	return client, tier, standard, nil
 }
 
 // search is one run of Match.
@@ -128,6 +136,17 @@ func (q *search) parsedRoute() *route {
 	return &q.route
 }
 
+// in searches an entity, if there is one.
+func (q *search) in(e *entity) {
+	switch {
+	case e == nil:
+	case e.sole:
+		q.alone(e)
+	default:
+		q.entity(e)
+	}
+}
+
 // entity searches the entity's levels for the dimensions that are not decided.
 func (q *search) entity(e *entity) {
 	before := q.decidedOf(e)
@@ -144,6 +163,24 @@ func (q *search) entity(e *entity) {
 			q.m.decided = append(q.m.decided, decision{dim, all})
 		}
 	}
+}
+
+// alone is what entity comes to where there is but one rule, for every route: it
+// applies, unless a level before has decided its dimension or it is passed over.
+// Most clients and many tiers have no more, and to look for levels, patterns and
+// rivals takes longer than all the rest of a search.
+func (q *search) alone(e *entity) {
+	r := e.rules[0]
+	for i := range q.m.decided {
+		if d := &q.m.decided[i]; d.dim == e.dims[0] && d.by <= r.track() {
+			return
+		}
+	}
+	if !r.deny && q.missing(r) != "" {
+		return
+	}
+	q.m.found = append(q.m.found, found{r, e})
+	q.m.decided = append(q.m.decided, decision{e.dims[0], r.track()})
 }
 
 // decidedOf is the entity's view of what is decided.

@@ -12,6 +12,7 @@ type plan struct {
 	first  room
 	rules  []*rule // in the file's order
 	client bool    // not of a tier
+	sole   bool    // one rule, without a pattern
 }
 
 // room is for a plan's first rule and dimension. Most clients have no more, and to
