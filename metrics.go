@@ -17,7 +17,7 @@ import (
 // more than deciding. It is there from its first check on: of ten thousand rules a
 // node may never meet most.
 type metrics struct {
-	checks   atomic.Pointer[sync.Map] // of the rules in force: *limit.Rule to *ruleChecks
+	checks   atomic.Pointer[ruleCounts] // of the rules in force
 	vec      *prometheus.CounterVec
 	duration *durations
 	failures *prometheus.CounterVec
@@ -38,9 +38,37 @@ const (
 	verdicts
 )
 
+// ruleCounts finds what counts a rule's verdicts.
+type ruleCounts struct {
+	// near has the first rule to come for each place: to find it takes a third of
+	// what a look into all takes, and to take turns would make all cores write here.
+	near [256]atomic.Pointer[ruleChecks]
+	all  sync.Map // of *limit.Rule to *ruleChecks
+}
+
+// of finds or makes those of a rule.
+func (c *ruleCounts) of(r *limit.Rule) *ruleChecks {
+	place := &c.near[uint64(r.ID())%uint64(len(c.near))]
+	near := place.Load()
+	if near != nil && near.rule == r {
+		return near
+	}
+	known, ok := c.all.Load(r)
+	if !ok {
+		known, _ = c.all.LoadOrStore(r, &ruleChecks{rule: r})
+	}
+	if near == nil {
+		place.CompareAndSwap(nil, known.(*ruleChecks))
+	}
+	return known.(*ruleChecks)
+}
+
 // ruleChecks counts one rule's verdicts by outcome and source: nil until there is
 // one.
-type ruleChecks [verdicts][limit.SourceFallback + 1]atomic.Pointer[prometheus.Counter]
+type ruleChecks struct {
+	rule *limit.Rule
+	by   [verdicts][limit.SourceFallback + 1]atomic.Pointer[prometheus.Counter]
+}
 
 func newMetrics(n *Node) *metrics {
 	m := &metrics{
@@ -82,7 +110,7 @@ func newMetrics(n *Node) *metrics {
 
 // rulesChanged lets go of the rules that were in force. What was counted by them
 // stays visible: it was counted.
-func (m *metrics) rulesChanged() { m.checks.Store(new(sync.Map)) }
+func (m *metrics) rulesChanged() { m.checks.Store(new(ruleCounts)) }
 
 // counter is what counts such verdicts of r.
 func (m *metrics) counter(r *limit.Rule, outcome int, source limit.Source) *prometheus.Counter {
@@ -175,12 +203,7 @@ func (m *metrics) decidedBy(v *Verdict) {
 	if v.Allowed {
 		outcome = allowed
 	}
-	checks := m.checks.Load()
-	known, ok := checks.Load(v.Rule)
-	if !ok {
-		known, _ = checks.LoadOrStore(v.Rule, new(ruleChecks))
-	}
-	at := &known.(*ruleChecks)[outcome][v.Source]
+	at := &m.checks.Load().of(v.Rule).by[outcome][v.Source]
 	c := at.Load()
 	if c == nil {
 		c = m.counter(v.Rule, outcome, v.Source) // the same one, whoever is first
