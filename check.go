@@ -16,8 +16,9 @@ import (
 // are *limit.InputError for a bad request, which changes no counter,
 // context.Canceled, and ErrLeft. A deadline of ctx that passes is answered by the
 // rule's on_failure.
-func (n *Node) Check(ctx context.Context, req Request) (Verdict, error) {
-	return n.charge(ctx, n.Rules(), req, modeOf(&req))
+func (n *Node) Check(ctx context.Context, req Request) (v Verdict, err error) {
+	err = n.charge(ctx, n.Rules(), &req, modeOf(&req), &v)
+	return v, err
 }
 
 func modeOf(req *Request) limit.Mode {
@@ -35,7 +36,8 @@ func (n *Node) CheckExplained(ctx context.Context, req Request) (Verdict, []byte
 	if err != nil {
 		return Verdict{}, nil, err
 	}
-	v, err := n.charge(ctx, set, req, modeOf(&req))
+	var v Verdict
+	err = n.charge(ctx, set, &req, modeOf(&req), &v)
 	return v, explanation, err
 }
 
@@ -48,30 +50,38 @@ func (n *Node) CheckExplained(ctx context.Context, req Request) (Verdict, []byte
 // charged nothing, and its Verdict in Verdict.Limits of the check says so; a Refund
 // gives it back the cost all the same, so that it counts too little from then on,
 // which refuses nobody.
-func (n *Node) Refund(ctx context.Context, req Request) (Verdict, error) {
-	return n.charge(ctx, n.Rules(), req, limit.Refund)
+func (n *Node) Refund(ctx context.Context, req Request) (v Verdict, err error) {
+	err = n.charge(ctx, n.Rules(), &req, limit.Refund, &v)
+	return v, err
 }
 
-func (n *Node) charge(ctx context.Context, set *rules.Set, req Request, mode limit.Mode) (Verdict, error) {
+// charge answers req into v. Both stay on the caller's stack: what is behind an
+// interface, and so on the heap, is the scratch.
+func (n *Node) charge(ctx context.Context, set *rules.Set, req *Request, mode limit.Mode, v *Verdict) error {
 	if n.gone.Load() {
-		return Verdict{}, ErrLeft
+		return ErrLeft
 	}
 	s := n.scratch.Get().(*scratch)
-	defer n.release(s)
-	s.req = req
-	if err := n.judge(ctx, set, s, mode); err != nil {
-		return Verdict{}, err
+	s.req = *req
+	err := n.judge(ctx, set, s, mode)
+	if err == nil {
+		n.metrics.decided(&s.verdict)
+		*v = s.verdict
 	}
-	n.metrics.decided(&s.verdict)
-	return s.verdict, nil
+	n.release(s)
+	return err
 }
 
 // release keeps the room of the counters' names and lets go of what is the
 // caller's, and of rules, which may change.
 func (n *Node) release(s *scratch) {
-	s.req, s.verdict, s.call = Request{}, Verdict{}, owner.Call{}
-	clear(s.calls)
-	s.calls = s.calls[:0]
+	s.req = Request{}
+	s.verdict = Verdict{}
+	s.call = owner.Call{}
+	if len(s.calls) > 0 {
+		clear(s.calls)
+		s.calls = s.calls[:0]
+	}
 	s.matches.Forget()
 	n.scratch.Put(s)
 }
@@ -99,7 +109,7 @@ func (n *Node) judgeOne(ctx context.Context, s *scratch, w *rules.Winner, mode l
 		s.verdict = lacking(w)
 		return nil
 	}
-	s.call.Charge = s.charge(w, mode)
+	s.charge(&s.call.Charge, w, mode)
 	return n.router.Decide(ctx, &s.call, &s.verdict)
 }
 
@@ -109,7 +119,8 @@ func (n *Node) judgeAll(ctx context.Context, s *scratch, mode limit.Mode) error 
 	winners, refused := s.matches.Winners, false
 	for i := range winners {
 		if w := &winners[i]; w.Missing == "" {
-			s.calls = append(s.calls, owner.Call{Charge: s.charge(w, mode)})
+			s.calls = append(s.calls, owner.Call{})
+			s.charge(&s.calls[len(s.calls)-1].Charge, w, mode)
 		} else {
 			refused = refused || !w.Rule.Shadow
 		}
@@ -143,8 +154,10 @@ func insertLacking(limits, asked []Verdict, winners []rules.Winner) {
 	}
 }
 
-func (s *scratch) charge(w *rules.Winner, mode limit.Mode) limit.Charge {
-	return limit.Charge{Counter: w.Counter, Rule: w.Rule, Cost: s.req.Units(), Mode: mode}
+// charge fills in a charge that is empty. To copy one that was just made would cost
+// as much as to make three: the processor waits for what it has not stored yet.
+func (s *scratch) charge(c *limit.Charge, w *rules.Winner, mode limit.Mode) {
+	c.Counter, c.Rule, c.Cost, c.Mode = w.Counter, w.Rule, s.req.Units(), mode
 }
 
 // lacking is the verdict of a limit whose counter the request does not name.

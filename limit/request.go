@@ -86,6 +86,9 @@ func (r *Request) validateDimensions() error {
 	case len(r.Attributes) > MaxAttributes:
 		return &InputError{"attributes", fmt.Sprintf("has %d entries; at most %d are allowed", len(r.Attributes), MaxAttributes)}
 	}
+	if len(r.Attributes) == 0 {
+		return nil // sooner than a range finds out
+	}
 	for name, value := range r.Attributes {
 		if len(value) > MaxKeyBytes || !utf8.ValidString(value) {
 			return &InputError{"attributes." + name, fmt.Sprintf("must be valid UTF-8 of at most %d bytes", MaxKeyBytes)}
