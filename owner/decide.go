@@ -37,7 +37,8 @@ func (t *Table) decide(p *partition, now int64, c *Call, v *limit.Verdict) error
 		t.carried(p, now, s, rule, c, v)
 		return nil
 	}
-	state := p.state(s, rule)
+	var state limit.State
+	p.read(s, rule, &state)
 	rule.Apply(&c.Charge, &state, v, now)
 	if c.Mode != limit.Peek {
 		t.keep(p, s, logOf(s, rule), rule, &state)
@@ -67,7 +68,7 @@ func (t *Table) keep(p *partition, s *slot, b block, rule *limit.Rule, state *li
 		b, grown = p.replaceLog(s.id, b, state.Log)
 		t.memory.add(grown)
 	}
-	s.words = pack(state, rule, b)
+	s.write(state, rule, b)
 }
 
 // same says whether two logs are one.

@@ -37,12 +37,9 @@ func (t *Table) roomNow(p *partition, now int64, c *Call, state *limit.State) bo
 // insert adds a counter for which there is room.
 func (t *Table) insert(p *partition, id ID, name []byte, rule *limit.Rule, state *limit.State) {
 	s := p.segment(id.Lo)
-	s.slots.insert(slot{
-		id:    id,
-		words: pack(state, rule, p.logs.put(id, state.Log)),
-		rule:  t.rules.acquire(rule),
-		name:  s.names.add(name),
-	})
+	c := slot{id: id, rule: t.rules.acquire(rule), name: s.names.add(name)}
+	c.write(state, rule, p.logs.put(id, state.Log))
+	s.slots.insert(c)
 	p.used++
 }
 

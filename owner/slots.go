@@ -8,7 +8,7 @@ import (
 // slot is one counter. It must stay free of pointers.
 type slot struct {
 	id    ID
-	words [3]int64 // the state; see pack in state.go
+	words [3]int64 // the state; see write in state.go
 	rule  uint32   // the registry's number of its rule; 0: the slot is empty
 	name  uint32   // where its name lies
 }

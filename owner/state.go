@@ -3,25 +3,32 @@ package owner
 import "github.com/ringlimit/ringlimit/limit"
 
 // state unpacks a slot. A log's stamps are not copied: they belong to the arena.
-func (p *partition) state(s *slot, rule *limit.Rule) limit.State {
-	if rule.Algorithm != limit.SlidingWindowLog {
-		return limit.State{A: s.words[0], B: s.words[1], C: s.words[2]}
-	}
-	return limit.State{
-		A:   s.words[0],
-		B:   int64(uint64(s.words[1]) >> 32),
-		C:   int64(uint32(s.words[1])),
-		Log: p.logs.at(block(s.words[2])),
-	}
+func (p *partition) state(s *slot, rule *limit.Rule) (state limit.State) {
+	p.read(s, rule, &state)
+	return state
 }
 
-// pack is the reverse of state. The log itself has to be in the block already.
-// B and C of a log are places in it and fit into half a word each.
-func pack(s *limit.State, rule *limit.Rule, b block) [3]int64 {
+// read is state into a zero State, word by word, as write is: to copy words that
+// were just written takes longer than to decide.
+func (p *partition) read(s *slot, rule *limit.Rule, to *limit.State) {
+	to.A = s.words[0]
 	if rule.Algorithm != limit.SlidingWindowLog {
-		return [3]int64{s.A, s.B, s.C}
+		to.B, to.C = s.words[1], s.words[2]
+		return
 	}
-	return [3]int64{s.A, s.B<<32 | int64(uint32(s.C)), int64(b)}
+	to.B, to.C = int64(uint64(s.words[1])>>32), int64(uint32(s.words[1]))
+	to.Log = p.logs.at(block(s.words[2]))
+}
+
+// write is the reverse of read. The log itself has to be in the block already.
+// B and C of a log are places in it and fit into half a word each.
+func (s *slot) write(state *limit.State, rule *limit.Rule, b block) {
+	s.words[0] = state.A
+	if rule.Algorithm != limit.SlidingWindowLog {
+		s.words[1], s.words[2] = state.B, state.C
+		return
+	}
+	s.words[1], s.words[2] = state.B<<32|int64(uint32(state.C)), int64(b)
 }
 
 // logOf is the slot's block; the zero block under a rule that keeps no log.
