@@ -81,7 +81,7 @@ func (r *Request) validateDimensions() error {
 	switch {
 	case len(r.Route) > MaxRouteBytes:
 		return &InputError{"route", fmt.Sprintf("is %d bytes long; at most %d are allowed", len(r.Route), MaxRouteBytes)}
-	case !utf8.ValidString(r.Route):
+	case r.Route != "" && !utf8.ValidString(r.Route):
 		return &InputError{"route", "is not valid UTF-8"}
 	case len(r.Attributes) > MaxAttributes:
 		return &InputError{"attributes", fmt.Sprintf("has %d entries; at most %d are allowed", len(r.Attributes), MaxAttributes)}

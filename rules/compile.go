@@ -152,7 +152,8 @@ func (d *draft) compile() rule {
 	return rule{
 		name: d.name, pattern: d.pattern, by: d.by, priority: d.priority,
 		shadow: d.shadow, deny: d.deny, unlimited: d.unlimited,
-		prefix: string(appendPrefix(nil, d.name, d.spec.Algorithm, d.by)),
+		byClient: len(d.by) == 1 && d.by[0].kind == byClient,
+		prefix:   string(appendPrefix(nil, d.name, d.spec.Algorithm, d.by)),
 	}
 }
 

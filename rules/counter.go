@@ -34,21 +34,28 @@ func appendPart[T string | []byte](dst []byte, part T) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(part))), part...)
 }
 
-// win names the rule's counter, or what the request lacks for it.
-func (q *search) win(f *found) {
-	r := f.rule
+// win makes a rule of an entity a winner, unless it sets no limit: it names the
+// rule's counter, or what the request lacks for it.
+func (q *search) win(e *entity, r *rule) {
+	if r.unlimited {
+		return
+	}
 	q.m.Winners = append(q.m.Winners, Winner{})
 	w := &q.m.Winners[len(q.m.Winners)-1] // written in place: to copy one costs as much as to name it
-	w.Rule = &f.of.limits[r.order]
+	w.Rule = &e.limits[r.order]
 	if r.deny {
 		if w.Missing = q.missing(r); w.Missing != "" {
 			return
 		}
 	}
 	start := len(q.m.names)
-	name := f.of.appendHead(q.m.names, r, q.req.Key)
-	for i := range r.by {
-		name = q.appendValue(name, r, &r.by[i])
+	name := e.appendHead(q.m.names, r, q.req.Key)
+	if r.byClient {
+		name = appendPart(name, q.req.Key)
+	} else {
+		for i := range r.by {
+			name = q.appendValue(name, r, &r.by[i])
+		}
 	}
 	q.m.names = name
 	w.Counter = name[start:len(name):len(name)]
@@ -78,6 +85,9 @@ func headsOf(name EntityName, rules []*rule) []string {
 
 // missing is the first dimension that the request lacks.
 func (q *search) missing(r *rule) string {
+	if r.byClient {
+		return "" // Validate has seen that there is a key
+	}
 	for i := range r.by {
 		if d := &r.by[i]; !q.present(r, d) {
 			return d.label

@@ -7,9 +7,8 @@ func (m *Matches) Forget() {
 		w := &m.Winners[i] // field by field: to clear a slice of one is a call
 		w.Rule, w.Missing, w.Counter = nil, "", nil
 	}
-	for i := range m.found {
-		f := &m.found[i]
-		f.rule, f.of = nil, nil
+	if len(m.found) > 0 {
+		clear(m.found)
 	}
 	for i := range m.own {
 		if m.own[i].exists() {

@@ -20,7 +20,7 @@ type Matches struct {
 
 	names   []byte    // the winners' counters
 	own     [2]entity // the client and the tier, as the Set's maps have them
-	found   []found   // the winners and, while a level is searched, who led once
+	found   []*rule   // the winners by search and, while a level is searched, who led once
 	decided []decision
 	lead    [tracks][MaxEntityDimensions]standing
 }
@@ -38,12 +38,6 @@ const (
 // MaxEntityDimensions bounds how many different dimensions (`by`) one tier or
 // client has.
 const MaxEntityDimensions = 32
-
-// found is a rule that leads, or has led.
-type found struct {
-	rule *rule
-	of   *entity
-}
 
 // mask is a set of an entity's dimensions.
 type mask uint32
@@ -79,11 +73,6 @@ func (s *Set) Match(req *limit.Request, m *Matches) error {
 	q.in(client)
 	q.in(tier)
 	q.in(standard)
-	for i := range m.found {
-		if f := &m.found[i]; !f.rule.unlimited {
-			q.win(f)
-		}
-	}
 	return nil
 }
 
@@ -122,7 +111,6 @@ type search struct {
 	route route // of req, once a rule wants to know it
 	m     *Matches
 
-	of    *entity      // whose rules are searched
 	done  [tracks]mask // decided before this level
 	has   [tracks]mask // has a leader in this level
 	open  [tracks]mask // can change hands yet in this level
@@ -149,8 +137,9 @@ func (q *search) in(e *entity) {
 
 // entity searches the entity's levels for the dimensions that are not decided.
 func (q *search) entity(e *entity) {
+	start := len(q.m.found)
 	before := q.decidedOf(e)
-	q.of, q.done = e, before
+	q.done = before
 	for i := range e.levels {
 		q.choose(&e.levels[i])
 	}
@@ -162,6 +151,9 @@ func (q *search) entity(e *entity) {
 		case (q.done[all]&^before[all])&bit != 0:
 			q.m.decided = append(q.m.decided, decision{dim, all})
 		}
+	}
+	for _, r := range q.m.found[start:] {
+		q.win(e, r)
 	}
 }
 
@@ -179,8 +171,8 @@ func (q *search) alone(e *entity) {
 	if !r.deny && q.missing(r) != "" {
 		return
 	}
-	q.m.found = append(q.m.found, found{r, e})
 	q.m.decided = append(q.m.decided, decision{e.dims[0], r.track()})
+	q.win(e, r)
 }
 
 // decidedOf is the entity's view of what is decided.
@@ -255,7 +247,7 @@ func (q *search) consider(r *rule) {
 	if !q.contends(track, r) || !r.deny && q.missing(r) != "" {
 		return
 	}
-	q.m.found = append(q.m.found, found{r, q.of})
+	q.m.found = append(q.m.found, r)
 	q.lead(track, r)
 	if track == enforced && q.contends(all, r) {
 		q.lead(all, r)
@@ -290,18 +282,17 @@ func (q *search) lead(track int, r *rule) {
 
 // keepLeaders leaves of those found from start on the ones that nobody has
 // beaten, in the file's order. One alone is such a one.
-func (q *search) keepLeaders(start int) []found {
+func (q *search) keepLeaders(start int) []*rule {
 	if len(q.m.found) <= start+1 {
 		return q.m.found
 	}
 	kept := q.m.found[:start]
-	for _, f := range q.m.found[start:] {
-		r := f.rule
+	for _, r := range q.m.found[start:] {
 		if q.m.lead[r.track()][r.dim] != (standing{r.priority, r.text}) {
 			continue
 		}
-		kept = append(kept, f)
-		for i := len(kept) - 1; i > start && kept[i-1].rule.order > r.order; i-- {
+		kept = append(kept, r)
+		for i := len(kept) - 1; i > start && kept[i-1].order > r.order; i-- {
 			kept[i-1], kept[i] = kept[i], kept[i-1]
 		}
 	}

@@ -49,6 +49,7 @@ type rule struct {
 	shadow    bool
 	deny      bool // on_missing: deny
 	unlimited bool
+	byClient  bool // and by nothing else
 
 	by      []dimension
 	prefix  string // of its counters' names, behind whose they are
