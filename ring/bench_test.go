@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/buraksezer/consistent"
-
 	"github.com/ringlimit/ringlimit/membership"
 )
 
@@ -18,15 +16,21 @@ func ids(n int) []membership.NodeID {
 	return out
 }
 
-// BenchmarkNew is the cost of one membership change, off the request path.
+// BenchmarkNew is the cost of one membership change, off the request path, against
+// the same tables from the library.
 func BenchmarkNew(b *testing.B) {
-	for _, n := range []int{3, 20, 100} {
+	for _, n := range []int{3, 10, 20, 50, 100} {
 		b.Run(fmt.Sprintf("members=%d", n), func(b *testing.B) {
+			members := ids(n)
+			start := time.Now()
+			byLibrary(Defaults(), members)
+			theirs := time.Since(start)
 			for b.Loop() {
-				if _, err := New(Defaults(), ids(n)); err != nil {
+				if _, err := New(Defaults(), members); err != nil {
 					b.Fatal(err)
 				}
 			}
+			b.ReportMetric(float64(theirs)*float64(b.N)/float64(b.Elapsed()), "library-over-ours/ratio")
 		})
 	}
 }
@@ -38,11 +42,7 @@ func BenchmarkLookup(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	members := make([]consistent.Member, 0, 20)
-	for _, id := range r.Nodes() {
-		members = append(members, &member{id: id})
-	}
-	c := consistent.New(members, consistent.Config{Hasher: xxhasher{}, PartitionCount: 1024, ReplicationFactor: 200, Load: 1.25})
+	c := library(Defaults(), r.Nodes())
 	const rounds = 1 << 16
 	var sink int
 	ours := nsPer(rounds, func(i uint64) { sink += r.Owner(r.Partition(i * 0x9e3779b97f4a7c15)) })

@@ -9,9 +9,9 @@ import (
 	"github.com/ringlimit/ringlimit/internal/planted"
 )
 
-// placement names the way partitions are put on nodes. It changes only when the
-// same parameters and members give another table, not with each version of the
-// library: nodes whose placements differ refuse each other.
+// placement names the way partitions are put on nodes, by the library that it is
+// the way of. It changes only when the same parameters and members give another
+// table: nodes whose placements differ refuse each other.
 const placement = "buraksezer/consistent replica-index-first xxhash64"
 
 // Bounds of Params. Above them a ring takes seconds to build and gains nothing.
@@ -54,8 +54,8 @@ func (p Params) Placement() uint64 {
 	return d.Sum64()
 }
 
-// validate refuses what the library would panic on ("not enough room": a load
-// under 1 or not a number) or silently replace by its defaults (a zero).
+// validate refuses what leaves no room for every partition (a load under 1 or not
+// a number), and zeros, which the library would silently replace by its defaults.
 func (p Params) validate() error {
 	switch {
 	case p.Partitions < 1 || p.Partitions > maxPartitions:

@@ -1,75 +1,43 @@
 package ring
 
 import (
-	"github.com/buraksezer/consistent"
-	"github.com/cespare/xxhash/v2"
-
 	"github.com/ringlimit/ringlimit/internal/planted"
 	"github.com/ringlimit/ringlimit/membership"
 )
 
-type xxhasher struct{}
-
-func (xxhasher) Sum64(b []byte) uint64 { return xxhash.Sum64(b) }
-
-// member carries its index, so that reading a table needs no look-up by name.
-type member struct {
-	id    membership.NodeID
-	index int32
-}
-
-func (m *member) String() string { return string(m.id) }
-
-// place computes both tables.
+// place computes both tables. They are those of buraksezer/consistent, with
+// which the placement began and which the tests compare it with; the library
+// takes a hundred times as long for many members, for it has no way to ask who
+// would own what without one of them.
 func place(p Params, nodes []membership.NodeID) (owner, standby []int32) {
-	members := make([]consistent.Member, len(nodes))
-	for i, id := range nodes {
-		members[i] = &member{id, int32(i)}
-	}
+	owner, standby = unowned(p.Partitions), unowned(p.Partitions)
 	if len(nodes) == 0 {
-		return unowned(p.Partitions), unowned(p.Partitions)
+		return owner, standby
 	}
-	circle := consistent.New(members, consistent.Config{
-		Hasher: xxhasher{}, PartitionCount: p.Partitions, ReplicationFactor: p.VirtualNodes, Load: p.Load,
-	})
-	owner = owners(circle, p.Partitions)
-	return owner, standbys(circle, members, owner)
-}
-
-func owners(circle *consistent.Consistent, partitions int) []int32 {
-	owner := make([]int32, partitions)
-	for part := range owner {
-		owner[part] = ownerIn(circle, part)
+	c := newCircle(p, nodes)
+	loads := make([]int32, len(nodes))
+	c.assign(owner, loads, none)
+	if len(nodes) > 1 {
+		c.standbys(owner, standby, loads)
 	}
-	return owner
+	if planted.Fault == planted.ClosestStandby {
+		closest(p, nodes, standby)
+	}
+	return owner, standby
 }
 
 // standbys: the standby of what a node owns is its owner in the ring without
-// that node. Taking one member out of the full ring and putting it back gives
-// the same tables as n fresh rings at a fraction of the cost: a fresh one sorts
-// the circle once per member.
-func standbys(circle *consistent.Consistent, members []consistent.Member, owner []int32) []int32 {
-	standby := unowned(len(owner))
-	if len(members) < 2 {
-		return standby
-	}
-	for i, m := range members {
-		circle.Remove(m.String())
-		for part := range standby {
-			if owner[part] == int32(i) {
-				standby[part] = ownerIn(circle, part)
+// that node.
+func (c *circle) standbys(owner, standby, loads []int32) {
+	bereft := make([]int32, len(owner))
+	for gone := range int32(c.nodes) {
+		c.assign(bereft, loads, gone)
+		for part, heir := range bereft {
+			if owner[part] == gone {
+				standby[part] = heir
 			}
 		}
-		circle.Add(m)
 	}
-	if planted.Fault == planted.ClosestStandby {
-		closest(circle, standby)
-	}
-	return standby
-}
-
-func ownerIn(circle *consistent.Consistent, part int) int32 {
-	return circle.GetPartitionOwner(part).(*member).index
 }
 
 func unowned(n int) []int32 {

@@ -1,7 +1,8 @@
 // Package ring says which node owns each partition of the key space, and which
 // would own it if that node were gone. A Ring is immutable: it is built off the
 // request path, as a pure function of parameters and members, and published
-// whole. It is the only importer of the consistent-hash library.
+// whole. It places as the library buraksezer/consistent does, which is the model in
+// the tests, and whose only importer it is.
 package ring
 
 import (
@@ -27,8 +28,8 @@ type Ring struct {
 
 // New builds the ring of these members, in any order; one named twice counts
 // once. Without members every partition is without an owner. The error names
-// the parameter at fault. It builds len(ids)+1 tables: 3 members take
-// milliseconds, 100 a good part of a second.
+// the parameter at fault. It fills len(ids)+1 tables: a third of a millisecond of
+// processor time for 3 members, 1 for 20, 6 for 100.
 func New(p Params, ids []membership.NodeID) (*Ring, error) {
 	if err := p.validate(); err != nil {
 		return nil, err

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/buraksezer/consistent"
 	"github.com/zeebo/xxh3"
 	"pgregory.net/rapid"
 
@@ -72,40 +71,6 @@ func TestEveryPartitionIsOwnedWithinTheLoadBound(t *testing.T) {
 			t.Fatalf("a node holds %d partitions, the bound is %d", most, bound)
 		}
 	})
-}
-
-// The model builds each ring afresh with the library itself; New takes a shorter
-// way to the same tables.
-func TestStandbyIsTheOwnerOnceTheOwnerIsGone(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		p, ids := smallParams().Draw(t, "params"), someIDs(2).Draw(t, "ids")
-		r := build(t, p, ids)
-		full := fresh(p, ids)
-		bereft := map[membership.NodeID]func(int) membership.NodeID{}
-		for _, id := range ids {
-			bereft[id] = fresh(p, without(ids, id))
-		}
-		for part := range p.Partitions {
-			owner := r.Nodes()[r.Owner(part)]
-			if want := full(part); owner != want {
-				t.Fatalf("partition %d: owner %q, want %q", part, owner, want)
-			}
-			standby := r.Nodes()[r.Standby(part)]
-			if want := bereft[owner](part); standby != want || standby == owner {
-				t.Fatalf("partition %d of %q: standby %q, want %q", part, owner, standby, want)
-			}
-		}
-	})
-}
-
-// fresh is the library without any of our code but the hasher.
-func fresh(p Params, ids []membership.NodeID) func(part int) membership.NodeID {
-	c := consistent.New(nil, consistent.Config{
-		Hasher: xxhasher{}, PartitionCount: p.Partitions, ReplicationFactor: p.VirtualNodes, Load: p.Load})
-	for _, id := range slices.Sorted(slices.Values(ids)) {
-		c.Add(&member{id: id})
-	}
-	return func(part int) membership.NodeID { return membership.NodeID(c.GetPartitionOwner(part).String()) }
 }
 
 // No parameter that validate lets through may reach a panic of the library.
