@@ -565,7 +565,7 @@ func TestARunThatIsOutdatedIsTold(t *testing.T) {
 	dead := record("b", Dead)
 	dead.Boot = 7
 	p := newPeer(t, dead, record("c", membership.Serving))
-	p.hear("b", &Beat{p.now})
+	p.hear("b", &Beat{At: p.now})
 	told := said[*Views](p, "b")
 	if len(told) != 1 || len(said[*BeatBack](p, "b")) != 0 {
 		t.Fatalf("told %d times", len(told))

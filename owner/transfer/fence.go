@@ -8,6 +8,8 @@ import (
 
 const (
 	beatEvery = 100 * ms
+	// allEvery is how often records are asked for whatever the sums say.
+	allEvery = 10_000 * ms
 	// fenceAfter is less than the fastest detection of a death takes, so that a
 	// node that lost the others stops before they go on without it.
 	fenceAfter = 1_000 * ms
@@ -15,8 +17,15 @@ const (
 
 // Beat asks for a sign of life; BeatBack is it. At is the sender's time, which
 // comes back unchanged: what counts is when the question left.
+//
+// Sum says which records the asker has, and only who has others answers with
+// records: ten times a second everybody would tell everybody what all know. With a
+// Sum of 0, as of a node that knows no sums, the records come in any case.
 type (
-	Beat     struct{ At int64 }
+	Beat struct {
+		At  int64
+		Sum uint64
+	}
 	BeatBack struct {
 		At      int64
 		Records []Record
@@ -34,6 +43,7 @@ type fence struct {
 	ticked  int64 // the latest tick: a process that stands still has none
 	contact int64 // when the latest question left that a peer has answered
 	beatAt  int64 // when to ask next
+	allAt   int64 // when to ask for all records next
 }
 
 // DecideUntil is until when this node may decide. Past it no event may come
@@ -111,15 +121,32 @@ func (c *Core) beat() {
 }
 
 func (c *Core) ask() {
+	sum := c.sumToTell()
 	for i := range c.view.members {
 		if m := &c.view.members[i]; m.ID != c.cfg.Self.ID && !m.gone(c.now) {
-			c.send(m.ID, &Beat{c.now})
+			c.send(m.ID, &Beat{c.now, sum})
 		}
 	}
 }
 
+// sumToTell is 0 now and then: the sum does not contain the ages of the dead, and
+// two different views may have one sum. It is 0 behind the closed fence, too: who
+// was cut off begins again with what the others know.
+func (c *Core) sumToTell() uint64 {
+	if c.fence.closed || c.now >= c.fence.allAt {
+		c.fence.allAt = c.now + allEvery
+		return 0
+	}
+	return c.view.sumOf(c.now)
+}
+
+// beaten leaves out what the asker has: it would change nothing there.
 func (c *Core) beaten(from membership.NodeID, m *Beat) {
-	c.send(from, &BeatBack{m.At, c.view.snapshot(c.now)})
+	back := &BeatBack{At: m.At}
+	if m.Sum == 0 || m.Sum != c.view.sumOf(c.now) {
+		back.Records = c.view.snapshot(c.now)
+	}
+	c.send(from, back)
 }
 
 func (c *Core) beatBack(from membership.NodeID, boot membership.BootID, m *BeatBack) {

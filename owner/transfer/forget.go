@@ -42,8 +42,15 @@ func (v *view) snapshot(now int64) []Record {
 				v.records[i].Age = now - m.died
 			}
 		}
+		v.sum = sum(v.records)
 	}
 	return v.records
+}
+
+// sumOf is the sum of what snapshot returns.
+func (v *view) sumOf(now int64) uint64 {
+	v.snapshot(now)
+	return v.sum
 }
 
 // forget drops members that have been dead for long. If one of them lives after

@@ -2,6 +2,8 @@ package transfer
 
 import (
 	"cmp"
+	"encoding/binary"
+	"hash/fnv"
 
 	"github.com/ringlimit/ringlimit/membership"
 )
@@ -26,6 +28,34 @@ type Record struct {
 // then the worse state, so that a death is believed until the dead contradicts.
 func (r Record) newer(than Record) bool {
 	return cmp.Or(cmp.Compare(r.Boot, than.Boot), cmp.Compare(r.Seq, than.Seq), cmp.Compare(r.State, than.State)) > 0
+}
+
+// sum is equal for equal records, ages aside. The long dead are not in it, for who
+// does not know them will not learn of them either, and would be told for minutes.
+// Nodes that reckon it in different ways tell each other all records.
+func sum(records []Record) uint64 {
+	h := fnv.New64a()
+	var b []byte
+	for i := range records {
+		r := &records[i]
+		if r.State == Dead && r.Age >= strangers {
+			continue
+		}
+		b = binary.AppendUvarint(b[:0], uint64(len(r.ID)))
+		b = append(b, r.ID...)
+		b = binary.AppendUvarint(b, uint64(r.Boot))
+		b = binary.AppendUvarint(b, r.Seq)
+		b = append(b, byte(r.State), ownerByte(r.Owner))
+		h.Write(b)
+	}
+	return h.Sum64()
+}
+
+func ownerByte(owner bool) byte {
+	if owner {
+		return 1
+	}
+	return 0
 }
 
 func (r Record) owns() bool { return r.State == membership.Serving && r.Owner }

@@ -54,6 +54,7 @@ type view struct {
 	members []member // sorted by ID
 	records []Record // the same, to be sent; replaced as a whole
 	written int64    // when
+	sum     uint64   // of them
 	ring    *ring.Ring
 	owners  []membership.NodeID // what ring was made of
 	heirs   *ring.Ring          // without this node and those that are mute; nil when yet to be made

@@ -88,7 +88,7 @@ func seeds(t testing.TB) []transfer.Message {
 		&transfer.Replicate{Copies: []transfer.Copy{{Partition: 3, Stream: 1, Number: 2, Chunk: chunk}, {Partition: 4, Number: 1}}},
 		&transfer.Replicated{Receipts: []transfer.Receipt{{Partition: 3, Stream: 1, Number: 2, Refused: true}, {}}},
 		&transfer.Drop{Partitions: []int{3}},
-		&transfer.Beat{At: start}, &transfer.BeatBack{At: start, Records: records},
+		&transfer.Beat{At: start, Sum: 1<<63 + 1}, &transfer.BeatBack{At: start, Records: records},
 	}
 }
 

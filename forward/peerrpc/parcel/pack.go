@@ -68,7 +68,7 @@ func (p *Packer) pack(l *peerpb.Letter, m transfer.Message) (err error) {
 	case *transfer.Drop:
 		l.Message = &peerpb.Letter_Drop{Drop: &peerpb.Drop{Partitions: packPartitions(m.Partitions)}}
 	case *transfer.Beat:
-		l.Message = &peerpb.Letter_Beat{Beat: &peerpb.Beat{At: m.At}}
+		l.Message = &peerpb.Letter_Beat{Beat: &peerpb.Beat{At: m.At, Sum: m.Sum}}
 	case *transfer.BeatBack:
 		l.Message = &peerpb.Letter_BeatBack{BeatBack: &peerpb.BeatBack{At: m.At, Records: packRecords(m.Records)}}
 	default:

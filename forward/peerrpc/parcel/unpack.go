@@ -65,7 +65,7 @@ func (u *Unpacker) Unpack(l *peerpb.Letter) (transfer.Message, error) {
 		partitions, err := u.partitions("drop", m.Drop.GetPartitions())
 		return message(&transfer.Drop{Partitions: partitions}, err)
 	case *peerpb.Letter_Beat:
-		return &transfer.Beat{At: m.Beat.GetAt()}, nil
+		return &transfer.Beat{At: m.Beat.GetAt(), Sum: m.Beat.GetSum()}, nil
 	case *peerpb.Letter_BeatBack:
 		records, err := u.records(m.BeatBack.GetRecords())
 		return message(&transfer.BeatBack{At: m.BeatBack.GetAt(), Records: records}, err)

@@ -1119,8 +1119,11 @@ func (x *Drop) GetPartitions() []uint32 {
 }
 
 type Beat struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	At            int64                  `protobuf:"varint,1,opt,name=at,proto3" json:"at,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	At    int64                  `protobuf:"varint,1,opt,name=at,proto3" json:"at,omitempty"`
+	// Of the records that the asker has; see package transfer. Left out by versions
+	// that always want records.
+	Sum           uint64 `protobuf:"fixed64,2,opt,name=sum,proto3" json:"sum,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1162,10 +1165,19 @@ func (x *Beat) GetAt() int64 {
 	return 0
 }
 
+func (x *Beat) GetSum() uint64 {
+	if x != nil {
+		return x.Sum
+	}
+	return 0
+}
+
 type BeatBack struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	At            int64                  `protobuf:"varint,1,opt,name=at,proto3" json:"at,omitempty"`
-	Records       *Records               `protobuf:"bytes,2,opt,name=records,proto3" json:"records,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	At    int64                  `protobuf:"varint,1,opt,name=at,proto3" json:"at,omitempty"`
+	// Left out when their sum is the asker's. A version that knows no sums never
+	// leaves them out.
+	Records       *Records `protobuf:"bytes,2,opt,name=records,proto3" json:"records,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1543,9 +1555,10 @@ const file_peer_proto_rawDesc = "" +
 	"\x04Drop\x12\x1e\n" +
 	"\n" +
 	"partitions\x18\x01 \x03(\rR\n" +
-	"partitions\"\x16\n" +
+	"partitions\"(\n" +
 	"\x04Beat\x12\x0e\n" +
-	"\x02at\x18\x01 \x01(\x03R\x02at\"P\n" +
+	"\x02at\x18\x01 \x01(\x03R\x02at\x12\x10\n" +
+	"\x03sum\x18\x02 \x01(\x06R\x03sum\"P\n" +
 	"\bBeatBack\x12\x0e\n" +
 	"\x02at\x18\x01 \x01(\x03R\x02at\x124\n" +
 	"\arecords\x18\x02 \x01(\v2\x1a.ringlimit.peer.v1.RecordsR\arecords\"\x92\x01\n" +
