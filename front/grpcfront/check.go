@@ -2,17 +2,12 @@ package grpcfront
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 
 	"github.com/ringlimit/ringlimit/front"
 	"github.com/ringlimit/ringlimit/internal/wire"
 	"github.com/ringlimit/ringlimit/limit"
 )
-
-// maxExplained bounds the answer to a batch: an explanation names every rule of a
-// tier, of which there may be a thousand.
-const maxExplained = 32
 
 // verdictBytes is enough for most of them.
 const verdictBytes = 128
@@ -79,60 +74,4 @@ func (s *Server) giveRefund(ctx context.Context, c *wire.Check) (limit.Verdict, 
 		err = front.NewProblem(http.StatusServiceUnavailable, "", "the refund was not sent")
 	}
 	return v, err
-}
-
-// item is one check of a batch and its answer. An item that is bad input has its
-// error from the start and is never asked.
-type item struct {
-	check       wire.Check
-	verdict     limit.Verdict
-	explanation []byte
-	err         error
-}
-
-func (s *Server) checkBatch(ctx context.Context, ask string) (wire.Out, error) {
-	checks, err := wire.ReadBatch(ask, nil)
-	if err != nil {
-		return nil, err
-	}
-	items := s.items(checks)
-	front.SideBySide(len(items),
-		func(i int) (string, bool) { return items[i].check.Key, items[i].err == nil },
-		func(i int) {
-			it := &items[i]
-			it.verdict, it.explanation, it.err = s.answer(ctx, &it.check)
-		})
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	return s.results(items), nil
-}
-
-func (s *Server) items(checks []string) []item {
-	items := make([]item, len(checks))
-	explained := 0
-	for i := range items {
-		it := &items[i]
-		if it.err = s.readCheck(checks[i], &it.check); it.err != nil || !it.check.Explain {
-			continue
-		}
-		if explained++; explained > maxExplained {
-			it.err = &limit.InputError{Field: "explain", Problem: fmt.Sprintf("is asked for more than %d times in one batch", maxExplained)}
-		}
-	}
-	return items
-}
-
-func (s *Server) results(items []item) wire.Out {
-	now := s.cfg.Now()
-	var rules wire.Numbers
-	out := make([]byte, 0, len(items)*verdictBytes)
-	for i := range items {
-		if it := &items[i]; it.err != nil {
-			out = wire.AppendResultError(out, (*wire.Error)(s.failure(it.err)))
-		} else {
-			out = wire.AppendResult(out, &it.verdict, it.explanation, now, &rules)
-		}
-	}
-	return wire.AppendRules(out, &rules)
 }

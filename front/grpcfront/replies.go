@@ -23,8 +23,8 @@ const (
 const maxHold = time.Millisecond
 
 // replies gathers verdicts into messages and sends them. There is no goroutine to
-// write: who adds the last reply to one of the client's messages sends it, with all
-// that are there by then. Replies of one message are not sent one by one, as owners
+// write: who has asked for the last reply to one of the client's messages sends it,
+// with all that are there by then. Replies of one message are not sent one by one, as owners
 // answer, for their callers, who wake together, make the next message: each crowd
 // would fall apart into smaller ones until every message has one call. But none waits
 // longer than maxHold for the others.
@@ -115,45 +115,59 @@ func (r *replies) release() {
 	}
 }
 
-func (r *replies) add(t *task, v *limit.Verdict) {
+// add puts in the verdict of a call of message a. It never waits for the client, and
+// leaves it to settle to send what is complete.
+func (r *replies) add(a *asked, call int, v *limit.Verdict) {
 	now := r.now()
 	r.mu.Lock()
-	m := r.open(t)
-	m.out = wire.AppendReply(m.out, t.ID, v, now, &r.rules)
-	r.added(t)
+	defer r.mu.Unlock()
+	c := &a.calls[call]
+	m := r.open(c)
+	m.out = wire.AppendReply(m.out, c.ID, v, now, &r.rules)
+	r.added(a)
 }
 
-func (r *replies) addError(t *task, e *wire.Error) {
+func (r *replies) addError(a *asked, call int, e *wire.Error) {
 	r.mu.Lock()
-	m := r.open(t)
-	m.out = wire.AppendReplyError(m.out, t.ID, e)
-	r.added(t)
+	defer r.mu.Unlock()
+	c := &a.calls[call]
+	m := r.open(c)
+	m.out = wire.AppendReplyError(m.out, c.ID, e)
+	r.added(a)
 }
 
-// added unlocks r.mu, and sends what is complete.
-func (r *replies) added(t *task) {
-	t.message.left--
-	leads := false
-	if t.message.left == 0 || len(r.ready) > 1 {
-		leads = r.claim()
-	} else if !r.sending {
+// added sees to it that what is full is sent, and what is not before long: by settle,
+// which follows on the last reply to a message, or by the clock. r.mu is held.
+func (r *replies) added(a *asked) {
+	a.left--
+	switch {
+	case len(r.ready) > 1 && r.claim():
+		go r.send()
+	case a.left > 0 && !r.sending:
 		r.wait()
 	}
+}
+
+// settle is to be called when the checks of a message are answered, and each of its
+// refunds. It sends what is there if the message is complete.
+func (r *replies) settle(a *asked) {
+	r.mu.Lock()
+	leads := a.left == 0 && r.claim()
 	r.mu.Unlock()
 	if leads {
 		r.send()
 	}
 }
 
-// open is the message that the reply to t goes into. r.mu is held.
-func (r *replies) open(t *task) *message {
+// open is the message that the reply to c goes into. r.mu is held.
+func (r *replies) open(c *wire.Call) *message {
 	n := len(r.ready)
 	if n == 0 || len(r.ready[n-1].out) >= replyBytes {
 		r.ready = append(r.ready, r.empty())
 		n++
 	}
 	m := r.ready[n-1]
-	m.weight += weigh(&t.Call)
+	m.weight += weigh(c)
 	return m
 }
 

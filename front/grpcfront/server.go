@@ -3,13 +3,13 @@
 //
 // The life of a call on a stream:
 //
-//	1  stream.read     reads a message and queues its calls (stream.go)
-//	2  workers         take them one by one, and ask the Checker (workers.go)
-//	3  replies.add     puts each verdict into the open message (replies.go)
+//	1  stream.read     reads a message and queues it (stream.go)
+//	2  asked.check     asks the Checker for all its checks, on a worker (message.go, workers.go)
+//	3  replies.add     puts each verdict into the open message, as it comes (replies.go)
 //	4  replies.send    who finds nobody sending sends it, with what came meanwhile
 //
-// A call that has to wait, for its owner or for a copy, holds up no other: it keeps
-// one worker, of which there are many.
+// A call that has to wait, for its owner or for a copy, holds up no other: its message
+// keeps one worker, of which there are many. Refunds go to workers one by one.
 package grpcfront
 
 import (
@@ -103,6 +103,8 @@ type Server struct {
 	grpc   *grpc.Server
 	health *health.Server
 	calls  calls
+
+	messages messages
 }
 
 // New makes a door that listens to nobody yet. Its health is NOT_SERVING.

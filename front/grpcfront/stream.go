@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -21,19 +20,6 @@ type stream struct {
 	ctx     context.Context // of the calls; it does not end with the stream
 	workers *workers
 	replies *replies
-	calls   []wire.Call // the reader's, kept from message to message
-}
-
-// task is a call that waits for a worker.
-type task struct {
-	wire.Call
-	message *asked
-}
-
-// asked is one message of the client's.
-type asked struct {
-	left int       // calls without a reply; replies counts them
-	due  time.Time // when the callers have given up; zero: nobody knows
 }
 
 func (s *Server) checkStream(in grpc.ServerStream) error {
@@ -46,7 +32,7 @@ func (s *Server) checkStream(in grpc.ServerStream) error {
 		return err
 	}
 	st := &stream{server: s, in: in, ctx: context.WithoutCancel(in.Context()), replies: newReplies(in, s.cfg.Now)}
-	st.workers = newWorkers(st.ask)
+	st.workers = newWorkers()
 	if s.calls.register(st) {
 		st.replies.farewell()
 	}
@@ -65,67 +51,36 @@ func (s *stream) run() error {
 
 // read returns nil when the client has ended its side in order.
 func (s *stream) read() error {
+	var text wire.In
 	for {
-		var message wire.In
-		switch err := s.in.RecvMsg(&message); {
+		switch err := s.in.RecvMsg(&text); {
 		case err == io.EOF:
 			return nil
 		case err != nil:
 			return err
 		}
-		calls, timeout, err := wire.ReadCalls(string(message), s.calls[:0])
-		if err != nil {
+		message := s.server.messages.borrow(s)
+		if err := message.read(string(text)); err != nil {
 			return s.server.failure(err).status()
 		}
-		s.take(calls, timeout)
-		clear(calls) // they keep the message
-		s.calls = calls
+		text = "" // while we wait for the next, the calls alone keep it
+		s.take(message)
 	}
 }
 
 // take queues the calls of one message, once there is room for their replies.
-func (s *stream) take(calls []wire.Call, timeout time.Duration) {
-	message := &asked{left: len(calls)}
-	if timeout != 0 {
-		message.due = s.server.cfg.Now().Add(timeout)
-	}
-	if s.replies.admit(calls) {
-		s.workers.add(calls, message)
+func (s *stream) take(message *asked) {
+	if s.replies.admit(message.calls) {
+		s.workers.add(message)
 		s.replies.acknowledge()
 	}
 }
 
-// ask has a call judged, on a worker's goroutine.
-func (s *stream) ask(t *task) {
-	v, err := s.judge(t)
-	if err != nil {
-		s.replies.addError(t, (*wire.Error)(s.server.failure(err)))
-		return
+// readCheck refuses what would let one call make a message large.
+func (s *stream) readCheck(body string, c *wire.Check) error {
+	err := s.server.readCheck(body, c)
+	if err == nil && c.Explain {
+		err = &limit.InputError{Field: "explain", Problem: "is not given on a stream; ask with Check"}
 	}
-	s.replies.add(t, &v)
-}
-
-func (s *stream) judge(t *task) (v limit.Verdict, err error) {
-	var c wire.Check
-	switch {
-	case !t.message.due.IsZero() && s.server.cfg.Now().After(t.message.due):
-		return v, context.DeadlineExceeded // it is charged to nobody
-	case t.Refund:
-		if err = s.server.readRefund(t.Body, &c); err == nil {
-			v, err = s.server.giveRefund(s.ctx, &c)
-		}
-	default:
-		if err = s.server.readCheck(t.Body, &c); err == nil {
-			v, err = s.check(&c)
-		}
-	}
-	return v, err
-}
-
-// check refuses what would let one call make a message large.
-func (s *stream) check(c *wire.Check) (limit.Verdict, error) {
-	if c.Explain {
-		return limit.Verdict{}, &limit.InputError{Field: "explain", Problem: "is not given on a stream; ask with Check"}
-	}
-	return s.server.cfg.Checker.Check(s.ctx, c.Request)
+	return err
 }

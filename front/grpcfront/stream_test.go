@@ -275,8 +275,8 @@ func TestOverdueCallsAreNotJudged(t *testing.T) {
 		cfg := config(counters)
 		cfg.Now = time.Now
 		s := converse(t, client(t, cfg))
-		for i := range maxWorkers / 512 { // every worker waits
-			s.ask(uint64(1000+i*512), slices.Repeat([]string{"slow"}, 512)...)
+		for i := range maxWorkers { // every worker waits
+			s.ask(uint64(1000+i), "slow")
 		}
 		synctest.Wait()
 		s.send(&ringlimitv1.CheckStreamRequest{

@@ -1,27 +1,38 @@
 package grpcfront
 
-import (
-	"sync"
+import "sync"
 
-	"github.com/ringlimit/ringlimit/internal/wire"
-)
-
-// How many calls of one stream are asked at once, and how many goroutines are kept
-// for them. A call waits for its owner for a hop, or for a whole deadline: only when
-// so many wait do others wait behind them.
+// How many messages of one stream are asked at once, and how many goroutines are kept
+// for them. A message waits for the owners of its calls for a hop, or for a whole
+// deadline: only when so many wait do others wait behind them.
 const (
 	maxWorkers = 1024
 	maxIdle    = 256
 )
 
-// workers ask the calls of one stream, each call on one of their goroutines. To start
-// a goroutine for each call would cost more: its stack has to grow each time.
+// task is what one worker does: all checks of a message, or one of its refunds.
+type task struct {
+	message *asked
+	refund  int // which call it is; allChecks: none
+}
+
+const allChecks = -1
+
+func (t task) run() {
+	if t.refund == allChecks {
+		t.message.check()
+	} else {
+		t.message.refund(t.refund)
+	}
+}
+
+// workers ask the calls of one stream, each message on one of their goroutines. To
+// start a goroutine for each would cost more: its stack has to grow each time.
 //
-// One is woken at a time. It takes a call, wakes the next if there are more, and asks.
-// So calls that are answered at once are asked one after the other, by few, and those
-// that wait are soon waiting side by side.
+// One is woken at a time. It takes a task, wakes the next if there are more, and runs
+// it. So messages that are answered at once are asked one after the other, by few, and
+// those that wait are soon waiting side by side.
 type workers struct {
-	ask  func(*task)
 	more *sync.Cond
 
 	mu      sync.Mutex
@@ -33,26 +44,39 @@ type workers struct {
 	running sync.WaitGroup
 }
 
-func newWorkers(ask func(*task)) *workers {
-	w := &workers{ask: ask}
+func newWorkers() *workers {
+	w := &workers{}
 	w.more = sync.NewCond(&w.mu)
 	return w
 }
 
-// add queues calls. It does not wait: the caller bounds them.
-func (w *workers) add(calls []wire.Call, message *asked) {
+// add queues the calls of a message. It does not wait: the caller bounds them.
+func (w *workers) add(message *asked) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.head == len(w.queue) {
 		w.queue, w.head = w.queue[:0], 0
 	}
-	for i := range calls {
-		w.queue = append(w.queue, task{calls[i], message})
+	if message.refunds < len(message.calls) {
+		w.queue = append(w.queue, task{message, allChecks})
+	}
+	if message.refunds > 0 {
+		w.addRefunds(message)
 	}
 	w.wake()
 }
 
-// wake sees to it that someone comes for the next call, if there is one. w.mu is
+// addRefunds must not read the message's room once its checks may have begun: w.mu is
+// held.
+func (w *workers) addRefunds(message *asked) {
+	for i := range message.calls {
+		if message.calls[i].Refund {
+			w.queue = append(w.queue, task{message, i})
+		}
+	}
+}
+
+// wake sees to it that someone comes for the next task, if there is one. w.mu is
 // held.
 func (w *workers) wake() {
 	switch {
@@ -75,12 +99,12 @@ func (w *workers) run() {
 	for w.waking = false; w.next(&t); w.mu.Lock() {
 		w.wake()
 		w.mu.Unlock()
-		w.ask(&t)
+		t.run()
 	}
 	w.n--
 }
 
-// next waits for a call. It says no to a worker that is not needed any more. w.mu is
+// next waits for a task. It says no to a worker that is not needed any more. w.mu is
 // held.
 func (w *workers) next(t *task) bool {
 	for w.head == len(w.queue) {
@@ -92,12 +116,12 @@ func (w *workers) next(t *task) bool {
 		w.waking = false
 	}
 	*t = w.queue[w.head]
-	w.queue[w.head] = task{} // it keeps its message
+	w.queue[w.head] = task{} // it would keep the message
 	w.head++
 	return true
 }
 
-// end returns when all workers have: with all calls asked, or without those that
+// end returns when all workers have: with all tasks done, or without those that
 // nobody has taken yet.
 func (w *workers) end(all bool) {
 	w.mu.Lock()
