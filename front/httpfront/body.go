@@ -24,12 +24,13 @@ const (
 type exchange struct {
 	body    bytes.Buffer
 	decoder decoder
-	item    decoder // reads one check of many
+	part    decoder // reads one check of many
+	batch   batch
 	reply   []byte
 }
 
 func newExchange() *exchange {
-	return &exchange{decoder: newDecoder(), item: newDecoder()}
+	return &exchange{decoder: newDecoder(), part: newDecoder()}
 }
 
 // borrow takes an exchange that giveBack must get again.
@@ -37,9 +38,13 @@ func (s *server) borrow() *exchange { return s.scratch.Get().(*exchange) }
 
 // giveBack drops large ones: one batch must not hold memory for ever.
 func (s *server) giveBack(x *exchange) {
-	if x.body.Cap() <= 2*maxCheckBytes && cap(x.reply) <= 2*maxCheckBytes {
-		s.scratch.Put(x)
+	if x.body.Cap() > 2*maxCheckBytes || cap(x.reply) > 2*maxCheckBytes || cap(x.batch.text) > 2*maxCheckBytes {
+		return
 	}
+	x.decoder.forget()
+	x.part.forget()
+	x.batch.forget()
+	s.scratch.Put(x)
 }
 
 // read takes in the JSON body and readies the decoder.
@@ -59,7 +64,7 @@ func (x *exchange) read(w http.ResponseWriter, r *http.Request, bound int64) err
 	if err != nil {
 		return &limit.InputError{Field: "body", Problem: "ended before its time"}
 	}
-	x.decoder.reset(&x.body)
+	x.decoder.reset(x.body.Bytes(), x.body.String())
 	return nil
 }
 

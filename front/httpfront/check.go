@@ -48,7 +48,7 @@ func (s *server) decide(w http.ResponseWriter, r *http.Request, fields field, as
 		return
 	}
 	x.reply = a.append(x.reply[:0], s.Now())
-	writeJSON(w, http.StatusOK, x.reply)
+	s.writeJSON(w, http.StatusOK, x.reply)
 }
 
 func (s *server) readCheck(x *exchange, w http.ResponseWriter, r *http.Request, fields field) (asked, error) {

@@ -20,18 +20,27 @@ import (
 // A malformed text gives up with a *limit.InputError that names the place, and so
 // does a wrong value.
 type decoder struct {
-	json *jsontext.Decoder
-	text []byte // the latest string, unquoted
+	json     *jsontext.Decoder
+	body     *bytes.Buffer
+	text     string // what body has, for strings to be parts of: one allocation for all
+	unquoted []byte // the latest name
 }
 
-func newDecoder() decoder { return decoder{json: jsontext.NewDecoder(new(bytes.Buffer))} }
+func newDecoder() decoder {
+	body := new(bytes.Buffer)
+	return decoder{json: jsontext.NewDecoder(body), body: body}
+}
 
-// reset starts on another text, which must not change meanwhile.
-func (d *decoder) reset(body *bytes.Buffer) {
+// reset starts on another body, which must not change meanwhile. text is the same.
+func (d *decoder) reset(body []byte, text string) {
+	*d.body, d.text = *bytes.NewBuffer(body), text
 	// Names given twice are found here, not by the tokenizer, so that one bad
 	// check does not spoil a whole batch.
-	d.json.Reset(body, jsontext.AllowDuplicateNames(true))
+	d.json.Reset(d.body, jsontext.AllowDuplicateNames(true))
 }
+
+// forget lets go of the text.
+func (d *decoder) forget() { d.text = "" }
 
 // field is a bit for each field of a check.
 type field uint8
@@ -171,10 +180,10 @@ func (d *decoder) object(what string, member func(name []byte) error) error {
 		if err != nil {
 			return syntaxError(err)
 		}
-		if d.text, err = jsontext.AppendUnquote(d.text[:0], name); err != nil {
+		if d.unquoted, err = jsontext.AppendUnquote(d.unquoted[:0], name); err != nil {
 			return syntaxError(err)
 		}
-		if err := member(d.text); err != nil {
+		if err := member(d.unquoted); err != nil {
 			return err
 		}
 	}
@@ -197,10 +206,15 @@ func (d *decoder) string(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if d.text, err = jsontext.AppendUnquote(d.text[:0], raw); err != nil {
+	if bytes.IndexByte(raw, '\\') < 0 { // it says what it is: the tokenizer has seen to UTF-8
+		end := int(d.json.InputOffset())
+		return d.text[end-len(raw)+1 : end-1], nil
+	}
+	text, err := jsontext.AppendUnquote(nil, raw)
+	if err != nil {
 		return "", &limit.InputError{Field: name, Problem: "is not valid UTF-8"}
 	}
-	return string(d.text), nil
+	return string(text), nil
 }
 
 func (d *decoder) bool(name string) (bool, error) {

@@ -23,7 +23,7 @@ func FuzzCheck(f *testing.F) {
 	f.Add([]byte(`{"key":"a","explain":true,"peek":false}`))
 	d := newDecoder()
 	f.Fuzz(func(t *testing.T, body []byte) {
-		d.reset(bytes.NewBuffer(body))
+		d.reset(body, string(body))
 		req, err := d.check("body", checkFields)
 		if err == nil {
 			err = d.end()

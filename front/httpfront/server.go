@@ -74,6 +74,9 @@ type server struct {
 	gate
 	routes  map[string]route
 	scratch sync.Pool // of *exchange
+	// contentType is that of every answer: a slice for each would be an allocation.
+	// Its capacity is its length, so that whoever adds to a header copies it.
+	contentType []string
 }
 
 type route struct {
@@ -83,7 +86,7 @@ type route struct {
 
 // New makes the door. Every answer that is not a success is a problem+json body.
 func New(cfg Config) http.Handler {
-	s := &server{gate: gate{cfg.withDefaults()}}
+	s := &server{gate: gate{cfg.withDefaults()}, contentType: []string{"application/json"}}
 	s.scratch.New = func() any { return newExchange() }
 	post, get := []string{http.MethodPost}, []string{http.MethodGet, http.MethodHead}
 	s.routes = map[string]route{

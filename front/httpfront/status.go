@@ -12,7 +12,7 @@ import (
 const limitsPath = "/v1/limits"
 
 func (s *server) limits(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, s.Limits.LimitsJSON())
+	s.writeJSON(w, http.StatusOK, s.Limits.LimitsJSON())
 }
 
 func (s *server) tier(w http.ResponseWriter, r *http.Request) {
@@ -22,12 +22,12 @@ func (s *server) tier(w http.ResponseWriter, r *http.Request) {
 		front.NewProblem(http.StatusNotFound, "tier", "there is no such tier; "+limitsPath+" lists all").Write(w)
 		return
 	}
-	writeJSON(w, http.StatusOK, body)
+	s.writeJSON(w, http.StatusOK, body)
 }
 
 // livez depends on nothing but this process: a restart heals no peer.
 func (s *server) livez(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, []byte(`{"status":"ok"}`))
+	s.writeJSON(w, http.StatusOK, []byte(`{"status":"ok"}`))
 }
 
 func (s *server) readyz(w http.ResponseWriter, r *http.Request) {
@@ -38,11 +38,11 @@ func (s *server) readyz(w http.ResponseWriter, r *http.Request) {
 	}
 	body := []byte(`{"status":"unavailable","reason":`)
 	body, _ = jsontext.AppendQuote(body, err.Error())
-	writeJSON(w, http.StatusServiceUnavailable, append(body, '}'))
+	s.writeJSON(w, http.StatusServiceUnavailable, append(body, '}'))
 }
 
-func writeJSON(w http.ResponseWriter, status int, body []byte) {
-	w.Header().Set("Content-Type", "application/json")
+func (s *server) writeJSON(w http.ResponseWriter, status int, body []byte) {
+	w.Header()["Content-Type"] = s.contentType
 	w.WriteHeader(status)
 	w.Write(body)
 }
