@@ -156,13 +156,12 @@ func (b *batch) askOthers() {
 	key := func(k int) (string, bool) { return b.reqs[b.others[k]].Key, true }
 	front.SideBySide(len(b.others), key, func(k int) {
 		i := b.others[k]
-		req := b.reqs[i]
-		v, err := b.node.charge(b.ctx, b.set, req, modeOf(&req))
+		req, v := b.reqs[i], new(Verdict)
+		err := b.node.charge(b.ctx, b.set, &req, modeOf(&req), v)
 		if err != nil {
-			b.tell(i, nil, err)
-			return
+			v = nil
 		}
-		b.tell(i, &v, nil)
+		b.tell(i, v, err)
 	})
 }
 
