@@ -43,7 +43,11 @@ func (m *mesh) take(n *node, r *limit.Rule, i int, patience time.Duration) (limi
 	return v, err
 }
 
-func (n *node) partition(hash uint64) int { return n.core.Ring().Partition(hash) }
+func (n *node) partition(hash uint64) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.core.Ring().Partition(hash)
+}
 
 const patience = 50 * time.Millisecond
 
