@@ -19,6 +19,9 @@ type standIn struct {
 	draining atomic.Bool
 }
 
+// Without CheckAll the doors would ask for each check of a batch by itself.
+var _ front.BatchChecker = (*standIn)(nil)
+
 var (
 	errJoining  = errors.New("joining")
 	errDraining = errors.New("draining")
@@ -51,6 +54,18 @@ func (s *standIn) Check(ctx context.Context, req limit.Request) (limit.Verdict, 
 	}
 	v, err := n.Check(ctx, req)
 	return v, gone(err)
+}
+
+// CheckAll is front.BatchChecker's.
+func (s *standIn) CheckAll(ctx context.Context, reqs []limit.Request, answer func(i int, v *limit.Verdict, err error)) {
+	n, err := s.get()
+	if err != nil {
+		for i := range reqs {
+			answer(i, nil, err)
+		}
+		return
+	}
+	n.CheckAll(ctx, reqs, func(i int, v *limit.Verdict, err error) { answer(i, v, gone(err)) })
 }
 
 // Refund is front.Checker's.
