@@ -65,7 +65,7 @@ func (n *Node) charge(ctx context.Context, set *rules.Set, req *Request, mode li
 	s.req = *req
 	err := n.judge(ctx, set, s, mode)
 	if err == nil {
-		n.metrics.decided(&s.verdict)
+		n.metrics.decided(&s.verdict, s.stripe)
 		*v = s.verdict
 	}
 	n.release(s)

@@ -52,6 +52,7 @@ type batch struct {
 	places  []int        // which requests those are of
 	names   []byte       // the calls' counters
 	others  []int        // requests to be judged by themselves
+	stripe  int          // of the metrics
 
 	mu     sync.Mutex // held to answer
 	answer func(i int, v *Verdict, err error)
@@ -64,7 +65,7 @@ const mostNames = 1 << 20
 func (n *Node) batch() *batch {
 	b, ok := n.batches.Get().(*batch)
 	if !ok {
-		b = new(batch)
+		b = &batch{stripe: n.metrics.tallies.stripe()}
 	}
 	b.node = n
 	return b
@@ -79,8 +80,8 @@ func (b *batch) release() {
 		b.names = nil
 	}
 	*b = batch{
-		matches: b.matches,
-		calls:   b.calls[:0], places: b.places[:0], names: b.names[:0], others: b.others[:0],
+		matches: b.matches, stripe: b.stripe,
+		calls: b.calls[:0], places: b.places[:0], names: b.names[:0], others: b.others[:0],
 	}
 	n.batches.Put(b)
 }
@@ -114,7 +115,7 @@ func (b *batch) place(i int) {
 		b.others = append(b.others, i)
 	case winners[0].Missing != "":
 		b.verdict = lacking(&winners[0])
-		b.node.metrics.decided(&b.verdict)
+		b.node.metrics.decided(&b.verdict, b.stripe)
 		b.tell(i, &b.verdict, nil)
 	default:
 		b.call(i, &winners[0])
@@ -168,7 +169,7 @@ func (b *batch) askOthers() {
 // decided answers one of the calls.
 func (b *batch) decided(k int, v *Verdict, err error) {
 	if err == nil {
-		b.node.metrics.decided(v)
+		b.node.metrics.decided(v, b.stripe)
 	}
 	b.tell(b.places[k], v, err)
 }

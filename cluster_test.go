@@ -461,8 +461,8 @@ ringlimit_counters 1
 			if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "ringlimit_members", "ringlimit_partitions_owned", "ringlimit_counters"); err != nil {
 				t.Error(err)
 			}
-			checks := n.metrics.vec
-			if a, d := testutil.ToFloat64(checks.WithLabelValues("default/all", "allowed", "owner")), testutil.ToFloat64(checks.WithLabelValues("default/all", "denied", "owner")); a != 100 || d != 1 {
+			checks := checksTotal(t, registry)
+			if a, d := checks["default/all allowed owner"], checks["default/all denied owner"]; a != 100 || d != 1 {
 				t.Errorf("counted %v allowed and %v denied, want 100 and 1", a, d)
 			}
 			stop(t, n)

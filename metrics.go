@@ -18,7 +18,7 @@ import (
 // node may never meet most.
 type metrics struct {
 	checks   atomic.Pointer[ruleCounts] // of the rules in force
-	vec      *prometheus.CounterVec
+	tallies  *tallies
 	duration *durations
 	failures *prometheus.CounterVec
 	fallback prometheus.Gauge
@@ -67,15 +67,12 @@ func (c *ruleCounts) of(r *limit.Rule) *ruleChecks {
 // one.
 type ruleChecks struct {
 	rule *limit.Rule
-	by   [verdicts][limit.SourceFallback + 1]atomic.Pointer[prometheus.Counter]
+	by   [verdicts][limit.SourceFallback + 1]atomic.Pointer[tally]
 }
 
 func newMetrics(n *Node) *metrics {
 	m := &metrics{
-		vec: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "ringlimit_checks_total",
-			Help: "Checks by rule (tier/name; /name for those of clients of their own; a slash or % in a tier's name is %2F or %25), verdict (allowed, denied; shadow_denied by a rule in shadow, which refuses nothing) and who decided: owner (this node), forwarded (the owner, one hop away), deny_cache, fallback; empty when the request lacked what the rule counts by.",
-		}, []string{"rule", "verdict", "source"}),
+		tallies:  newTallies("ringlimit_checks_total", "Checks by rule (tier/name; /name for those of clients of their own; a slash or % in a tier's name is %2F or %25), verdict (allowed, denied; shadow_denied by a rule in shadow, which refuses nothing) and who decided: owner (this node), forwarded (the owner, one hop away), deny_cache, fallback; empty when the request lacked what the rule counts by."),
 		duration: newDurations("ringlimit_check_duration_seconds", "How long checks took that another node decided, or that waited at this one for their counter or for its copy. What this node decides at once takes about a microsecond and is not timed."),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ringlimit_forward_errors_total",
@@ -112,14 +109,13 @@ func newMetrics(n *Node) *metrics {
 // stays visible: it was counted.
 func (m *metrics) rulesChanged() { m.checks.Store(new(ruleCounts)) }
 
-// counter is what counts such verdicts of r.
-func (m *metrics) counter(r *limit.Rule, outcome int, source limit.Source) *prometheus.Counter {
+// tally is what counts such verdicts of r.
+func (m *metrics) tally(r *limit.Rule, outcome int, source limit.Source) *tally {
 	verdict := [verdicts]string{denied: "denied", allowed: "allowed"}[outcome]
 	if r.Shadow && outcome == denied { // who sums up what was denied must not count it
 		verdict = "shadow_denied"
 	}
-	c := m.vec.WithLabelValues(ruleLabel(r), verdict, source.String())
-	return &c
+	return m.tallies.of(checkLabels{ruleLabel(r), verdict, source.String()})
 }
 
 // ruleLabel is tier/name. What clients have of their own is of no tier, whichever
@@ -166,7 +162,7 @@ func (m *metrics) register(r prometheus.Registerer) error {
 		return nil
 	}
 	m.registerer = r
-	for _, c := range append([]prometheus.Collector{m.vec, m.duration, m.failures, m.fallback, m.handoffs, m.handoff, m.fences, m.mismatch}, m.gauges...) {
+	for _, c := range append([]prometheus.Collector{m.tallies, m.duration, m.failures, m.fallback, m.handoffs, m.handoff, m.fences, m.mismatch}, m.gauges...) {
 		if err := r.Register(c); err != nil {
 			return errors.Join(errors.New("metrics: another node uses this registerer; wrap it with a label"), err)
 		}
@@ -182,34 +178,34 @@ func (m *metrics) unregister() {
 	m.registered = nil
 }
 
-// decided counts a verdict of each of the request's limits. A request that no rule
-// matches is not limited, and not counted.
-func (m *metrics) decided(v *Verdict) {
+// decided counts a verdict of each of the request's limits, on the caller's stripe. A
+// request that no rule matches is not limited, and not counted.
+func (m *metrics) decided(v *Verdict, stripe int) {
 	if limits := v.Limits(); limits != nil {
 		for i := range limits {
 			if l := &limits[i]; !l.Allowed || l.Source != limit.NoSource { // else nobody was asked
-				m.decidedBy(l)
+				m.decidedBy(l, stripe)
 			}
 		}
 		return
 	}
 	if v.Rule != nil {
-		m.decidedBy(v)
+		m.decidedBy(v, stripe)
 	}
 }
 
-func (m *metrics) decidedBy(v *Verdict) {
+func (m *metrics) decidedBy(v *Verdict, stripe int) {
 	outcome := denied
 	if v.Allowed {
 		outcome = allowed
 	}
 	at := &m.checks.Load().of(v.Rule).by[outcome][v.Source]
-	c := at.Load()
-	if c == nil {
-		c = m.counter(v.Rule, outcome, v.Source) // the same one, whoever is first
-		at.Store(c)
+	t := at.Load()
+	if t == nil {
+		t = m.tally(v.Rule, outcome, v.Source) // the same one, whoever is first
+		at.Store(t)
 	}
-	(*c).Inc()
+	t.inc(stripe)
 }
 
 // ForwardFailed counts a check without its owner's verdict; see forward.Observer.

@@ -144,6 +144,14 @@ func checksTotal(t *testing.T, g prometheus.Gatherer) map[string]float64 {
 	return all
 }
 
+// checksOf is checksTotal of one node.
+func checksOf(t *testing.T, n *Node) map[string]float64 {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(n.metrics.tallies)
+	return checksTotal(t, registry)
+}
+
 // timings is how many checks there are in the histogram.
 func timings(t *testing.T, g prometheus.Gatherer) uint64 {
 	t.Helper()
@@ -170,7 +178,7 @@ func BenchmarkCounted(b *testing.B) {
 	var counted, floor time.Duration
 	const round = 1000
 	for b.Loop() {
-		counted += timed(round, func(int) { n.metrics.decided(&v) })
+		counted += timed(round, func(int) { n.metrics.decided(&v, 0) })
 		floor += timed(round, func(int) { bare.Inc() })
 	}
 	b.ReportMetric(float64(counted)/float64(b.N)/round, "ns/verdict")

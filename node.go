@@ -73,7 +73,10 @@ type scratch struct {
 	call    owner.Call
 	calls   []owner.Call // when there are several
 	verdict Verdict
+	stripe  int // of the metrics; a pool keeps what a core uses with that core
 }
+
+func (n *Node) newScratch() any { return &scratch{stripe: n.metrics.tallies.stripe()} }
 
 // Name is the node's id.
 func (n *Node) Name() string { return n.cfg.Name }

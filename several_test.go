@@ -11,8 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/testutil"
-
 	"github.com/ringlimit/ringlimit/limit"
 	"github.com/ringlimit/ringlimit/membership"
 	"github.com/ringlimit/ringlimit/rules"
@@ -198,10 +196,8 @@ func TestShadow(t *testing.T) {
 				t.Errorf("%d: %+v", i, trial)
 			}
 		}
-		counted := func(rule, verdict string) float64 {
-			return testutil.ToFloat64(n.metrics.vec.WithLabelValues(rule, verdict, "owner"))
-		}
-		if a, d, s := counted("default/client", "allowed"), counted("default/client", "denied"), counted("default/trial", "shadow_denied"); a != 3 || d != 1 || s != 3 {
+		counted := checksOf(t, n)
+		if a, d, s := counted["default/client allowed owner"], counted["default/client denied owner"], counted["default/trial shadow_denied owner"]; a != 3 || d != 1 || s != 3 {
 			t.Errorf("counted %v allowed, %v denied, %v denied in shadow", a, d, s)
 		}
 	})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/ringlimit/ringlimit/forward"
@@ -73,19 +72,19 @@ func newNode(cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{
-		cfg:     cfg,
-		clock:   limit.NewClock(),
-		params:  ring.Defaults(),
-		nobody:  nobody,
-		book:    book{entries: map[membership.NodeID]entry{}},
-		words:   make(chan word, 1),
-		store:   live.NewStore(cfg.Name),
-		behind:  make(chan struct{}),
-		scratch: sync.Pool{New: func() any { return new(scratch) }},
+		cfg:    cfg,
+		clock:  limit.NewClock(),
+		params: ring.Defaults(),
+		nobody: nobody,
+		book:   book{entries: map[membership.NodeID]entry{}},
+		words:  make(chan word, 1),
+		store:  live.NewStore(cfg.Name),
+		behind: make(chan struct{}),
 	}
 	n.table = owner.NewTable(owner.Config{Partitions: n.params.Partitions, Memory: cfg.Memory, Now: n.clock.Now})
 	n.fallback = newFallbackTable(cfg.Memory, n.clock.Now)
 	n.metrics = newMetrics(n)
+	n.scratch.New = n.newScratch
 	return n, n.restore()
 }
 
