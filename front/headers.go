@@ -3,6 +3,7 @@ package front
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ringlimit/ringlimit/limit"
@@ -32,7 +33,8 @@ func SetHeaders(h http.Header, v *limit.Verdict, now time.Time) {
 	if limits == nil {
 		limits = only[:]
 	}
-	f := fields{buf: make([]byte, 0, 192)}
+	var f fields
+	f.text.Grow(textBytes)
 	f.policies(limits, now)
 	f.standings(limits, v)
 	if counted(v) {
@@ -66,10 +68,13 @@ func instant(now time.Time, after time.Duration) time.Time {
 	return now.Add(after).Round(time.Millisecond)
 }
 
-// fields gathers header values in one buffer, so that all of them together cost
-// three allocations.
+// textBytes is enough for the usual values together.
+const textBytes = 192
+
+// fields gathers header values in one text, so that all of them together cost two
+// allocations: the text, and the slice that the values are cut from.
 type fields struct {
-	buf  []byte
+	text strings.Builder
 	ends [len(names)]int
 	n    int
 }
@@ -112,7 +117,7 @@ func (f *fields) standings(limits []limit.Verdict, v *limit.Verdict) {
 			f.param(";t=", wholeSeconds(wait))
 		}
 	}
-	if len(f.buf) > f.start() { // an empty list is no field: RFC 9651, section 4.1
+	if f.text.Len() > f.start() { // an empty list is no field: RFC 9651, section 4.1
 		f.end()
 	}
 }
@@ -130,8 +135,8 @@ func (f *fields) triples(v *limit.Verdict, now time.Time) {
 
 // member begins a member of a list.
 func (f *fields) member(policy string) {
-	if len(f.buf) > f.start() {
-		f.buf = append(f.buf, ", "...)
+	if f.text.Len() > f.start() {
+		f.text.WriteString(", ")
 	}
 	f.name(policy)
 }
@@ -139,22 +144,23 @@ func (f *fields) member(policy string) {
 // name appends a policy's name as an RFC 9651 String. Rule names are printable
 // ASCII; anything else would end or corrupt the field and is replaced.
 func (f *fields) name(s string) {
-	f.buf = append(f.buf, '"')
+	f.text.WriteByte('"')
 	for i := range len(s) {
 		switch c := s[i]; {
 		case c == '"' || c == '\\':
-			f.buf = append(f.buf, '\\', c)
+			f.text.WriteByte('\\')
+			f.text.WriteByte(c)
 		case c < ' ' || c > '~':
-			f.buf = append(f.buf, '?')
+			f.text.WriteByte('?')
 		default:
-			f.buf = append(f.buf, c)
+			f.text.WriteByte(c)
 		}
 	}
-	f.buf = append(f.buf, '"')
+	f.text.WriteByte('"')
 }
 
 func (f *fields) param(key string, value int64) {
-	f.buf = append(f.buf, key...)
+	f.text.WriteString(key)
 	f.number(value)
 }
 
@@ -164,7 +170,8 @@ func (f *fields) integer(value int64) {
 }
 
 func (f *fields) number(n int64) {
-	f.buf = strconv.AppendInt(f.buf, min(max(n, 0), maxInteger), 10)
+	var digits [20]byte
+	f.text.Write(strconv.AppendInt(digits[:0], min(max(n, 0), maxInteger), 10))
 }
 
 // start is where the value begins that is being written.
@@ -177,12 +184,12 @@ func (f *fields) start() int {
 
 // end closes a value.
 func (f *fields) end() {
-	f.ends[f.n] = len(f.buf)
+	f.ends[f.n] = f.text.Len()
 	f.n++
 }
 
 func (f *fields) copyTo(h http.Header) {
-	text, values, start := string(f.buf), make([]string, f.n), 0
+	text, values, start := f.text.String(), make([]string, f.n), 0
 	for i, end := range f.ends[:f.n] {
 		values[i] = text[start:end]
 		h[names[i]] = values[i : i+1 : i+1]

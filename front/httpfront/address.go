@@ -51,15 +51,15 @@ func cutLast(list string) (rest, last string, more bool) {
 	return list[:i], strings.TrimSpace(list[i+1:]), true
 }
 
-// parseHop reads an address with or without a port, with or without brackets.
+// parseHop reads an address with or without a port, with or without brackets. Either
+// parser makes an error of what only the other one reads, and that costs more than to
+// look: so the one for ports is asked only where there can be one.
 func parseHop(text string) (netip.Addr, bool) {
-	addr, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"))
-	if err != nil {
-		withPort, err := netip.ParseAddrPort(text)
-		if err != nil {
-			return netip.Addr{}, false
+	if strings.Count(text, ":") == 1 || strings.Contains(text, "]:") {
+		if hop, err := netip.ParseAddrPort(text); err == nil {
+			return hop.Addr().Unmap().WithZone(""), true
 		}
-		addr = withPort.Addr()
 	}
-	return addr.Unmap().WithZone(""), true
+	addr, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"))
+	return addr.Unmap().WithZone(""), err == nil
 }

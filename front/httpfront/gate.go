@@ -107,8 +107,7 @@ func (g *gate) admit(w http.ResponseWriter, r *http.Request, req *limit.Request,
 // and its request is no worse for it.
 func (g *gate) check(ctx context.Context, req *limit.Request) (limit.Verdict, error) {
 	v, err := g.Checker.Check(ctx, *req)
-	var input *limit.InputError
-	if req.Tier != "" && errors.As(err, &input) && input.Field == "tier" {
+	if input, bad := errors.AsType[*limit.InputError](err); bad && req.Tier != "" && input.Field == "tier" {
 		req.Tier = ""
 		return g.Checker.Check(ctx, *req)
 	}
