@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -372,5 +373,57 @@ func TestDecideEachWaitsForItsOwn(t *testing.T) {
 			}
 		}
 		time.Sleep(2 * time.Hour) // the late answer reaches nobody
+	})
+}
+
+// teaching wants to be asked for each call alone, and takes a while for that.
+type teaching struct {
+	*groupPeer
+	now, most, asked *atomic.Int64
+}
+
+func (p teaching) SendEach(calls []owner.Call, _ int64, to *Inbox, first int) {
+	for i := range calls {
+		to.Put(first+i, &owner.Result{Err: ErrNoGroup})
+	}
+	to.Ring()
+}
+
+func (p teaching) Check(_ context.Context, c *owner.Call, _ int64) (limit.Verdict, error) {
+	p.asked.Add(1)
+	p.most.Store(max(p.most.Load(), p.now.Add(1)))
+	defer p.now.Add(-1)
+	time.Sleep(time.Millisecond)
+	return limit.Verdict{Allowed: true, Remaining: c.Cost}, nil
+}
+
+// However many counters are looked for, only so many goroutines do it; and all are
+// found, once each, those of one counter in their order.
+func TestDecideEachBoundsItsSearches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newTrio(t)
+		p := teaching{k.b, new(atomic.Int64), new(atomic.Int64), new(atomic.Int64)}
+		k.publish(t, map[membership.NodeID]Peer{other: p, third: k.c})
+		const counters = 2*maxSeekers + 1
+		rule, calls := tokens(t, 5), make([]limit.Charge, 0, 2*counters)
+		for cost := int64(1); cost <= 2; cost++ {
+			for i := range counters {
+				c := unit(k.named(t, other, i), rule)
+				c.Cost = cost
+				calls = append(calls, c)
+			}
+		}
+		costs := map[int]int64{}
+		answers := k.decideEach(context.Background(), calls...)
+		for _, a := range answers {
+			of := a.index % counters
+			if a.err != nil || a.verdict.Source != limit.SourceForwarded || a.verdict.Remaining != costs[of]+1 {
+				t.Fatalf("%+v after cost %d", a, costs[of])
+			}
+			costs[of]++
+		}
+		if most := p.most.Load(); most != maxSeekers || len(answers) != len(calls) || p.asked.Load() != int64(len(calls)) {
+			t.Errorf("%d at once; %d answers to %d calls, asked %d times", most, len(answers), len(calls), p.asked.Load())
+		}
 	})
 }

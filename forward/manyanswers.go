@@ -126,11 +126,18 @@ func (m *many) tell(k int, v *limit.Verdict, err error) {
 	m.answer(m.places[k], v, err)
 }
 
+// maxSeekers is how many counters of one batch are looked for at once, each by a
+// goroutine of its own. When an owner is gone, that may be all of them, until the
+// deadline.
+const maxSeekers = 128
+
 // queues are the calls that are looked for, by counter: side by side those of
 // different ones, in their order those of the same.
 type queues struct {
-	mu sync.Mutex
-	of map[owner.ID][]stray // there while somebody looks
+	mu      sync.Mutex
+	of      map[owner.ID][]stray // there while somebody looks, or will
+	next    []owner.ID           // nobody looks for them yet
+	seekers int
 }
 
 // stray is a call that nobody has counted. answered is what the node has said that
@@ -142,36 +149,54 @@ type stray struct {
 
 // search has a call decided in the background, wherever its counter is.
 func (m *many) search(k int, answered error) {
-	id := m.calls[k].ID
-	q := &m.queues
+	if id := m.calls[k].ID; m.queues.add(id, stray{k, answered}) {
+		m.searches.Go(func() { m.searchAll(id) })
+	}
+}
+
+// searchAll looks for the calls of one counter until there are no more, and then for
+// those of others.
+func (m *many) searchAll(id owner.ID) {
+	for s, ok := m.queues.take(&id); ok; s, ok = m.queues.take(&id) {
+		m.seek(s.call, s.answered)
+	}
+}
+
+// add says whether there is to be one more seeker, who begins with that counter.
+func (q *queues) add(id owner.ID, s stray) (seek bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.of == nil {
 		q.of = map[owner.ID][]stray{}
 	}
-	ahead, runs := q.of[id]
-	q.of[id] = append(ahead, stray{k, answered})
-	if !runs {
-		m.searches.Go(func() { m.searchAll(id) })
+	ahead, sought := q.of[id]
+	q.of[id] = append(ahead, s)
+	switch {
+	case sought:
+	case q.seekers == maxSeekers:
+		q.next = append(q.next, id)
+	default:
+		q.seekers++
+		seek = true
 	}
+	return seek
 }
 
-// searchAll looks for the calls of one counter until there are no more.
-func (m *many) searchAll(id owner.ID) {
-	for s, ok := m.queues.next(id); ok; s, ok = m.queues.next(id) {
-		m.seek(s.call, s.answered)
-	}
-}
-
-func (q *queues) next(id owner.ID) (s stray, ok bool) {
+// take returns the next call of a seeker's counter, or the first one of a counter that
+// nobody looks for, which id is from then on. Not ok: the seeker is not needed any more.
+func (q *queues) take(id *owner.ID) (s stray, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	waiting := q.of[id]
-	if len(waiting) == 0 {
-		delete(q.of, id)
-		return s, false
+	if len(q.of[*id]) == 0 {
+		delete(q.of, *id)
+		if len(q.next) == 0 {
+			q.seekers--
+			return s, false
+		}
+		*id, q.next = q.next[0], q.next[1:]
 	}
-	q.of[id] = waiting[1:]
+	waiting := q.of[*id]
+	q.of[*id] = waiting[1:]
 	return waiting[0], true
 }
 
