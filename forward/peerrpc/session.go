@@ -17,7 +17,7 @@ const (
 
 // session is one stream to the peer.
 type session struct {
-	mu     sync.Mutex // leaders may overlap; a stream takes one message at a time
+	mu     sync.Mutex // a frame may be answered before write returns, and close called
 	stream sender
 	groups bool // the peer's version knows groups and ages
 }
