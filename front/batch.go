@@ -26,12 +26,14 @@ func CheckAll(ctx context.Context, c Checker, reqs []limit.Request, answer func(
 		return
 	}
 	var answering sync.Mutex
+	var told limit.Verdict // one for all: each would be allocated
 	SideBySide(len(reqs),
 		func(i int) (string, bool) { return reqs[i].Key, true },
 		func(i int) {
 			v, err := c.Check(ctx, reqs[i])
 			answering.Lock()
 			defer answering.Unlock()
-			answer(i, &v, err)
+			told = v
+			answer(i, &told, err)
 		})
 }

@@ -93,3 +93,23 @@ func TestCheckAllOfABatchChecker(t *testing.T) {
 		t.Errorf("%d batches, answered %v", c.batches, order)
 	}
 }
+
+// yes is a Checker that answers at once.
+type yes struct{ noting }
+
+func (*yes) Check(context.Context, limit.Request) (limit.Verdict, error) {
+	return limit.Verdict{Allowed: true}, nil
+}
+
+// A check of a batch costs no more than the goroutine that it is asked on.
+func TestCheckAllOfAnyCheckerAllocatesLittle(t *testing.T) {
+	reqs := make([]limit.Request, front.MaxAsking)
+	for i := range reqs {
+		reqs[i].Key = fmt.Sprint(i)
+	}
+	c, ctx, answer := new(yes), t.Context(), func(int, *limit.Verdict, error) {}
+	a := testing.AllocsPerRun(100, func() { front.CheckAll(ctx, c, reqs, answer) })
+	if most := 1.5 * float64(len(reqs)); a > most {
+		t.Errorf("%v allocations for %d checks, want at most %v", a, len(reqs), most)
+	}
+}

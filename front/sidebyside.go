@@ -17,17 +17,18 @@ func SideBySide(n int, key func(i int) (_ string, ok bool), ask func(i int)) {
 	heads, next := chain(n, key)
 	var taken atomic.Int64
 	var workers sync.WaitGroup
-	for range min(len(heads), MaxAsking) {
-		workers.Go(func() {
-			for h := taken.Add(1); h <= int64(len(heads)); h = taken.Add(1) {
-				for i := heads[h-1]; ; i = next[i] {
-					ask(i)
-					if next[i] == 0 {
-						break
-					}
+	work := func() {
+		for h := taken.Add(1); h <= int64(len(heads)); h = taken.Add(1) {
+			for i := heads[h-1]; ; i = next[i] {
+				ask(i)
+				if next[i] == 0 {
+					break
 				}
 			}
-		})
+		}
+	}
+	for range min(len(heads), MaxAsking) {
+		workers.Go(work)
 	}
 	workers.Wait()
 }
