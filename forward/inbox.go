@@ -10,14 +10,13 @@ import (
 // puts them in, and rings when it has no more of them just then: so the caller is
 // woken once for all that came together, and not once for each.
 //
-// A caller may leave before all is answered; what comes later is dropped. All methods
-// are safe for concurrent use, and quick: they are called under locks.
+// A caller who does not wait for all answers must not use it again. All methods are
+// safe for concurrent use, and quick: they are called under locks.
 type Inbox struct {
 	bell chan struct{} // capacity 1; a ring may be of an earlier caller
 
 	mu      sync.Mutex
 	arrived []Arrival
-	left    bool
 }
 
 // Arrival is the answer to one call, by the index that Put was given.
@@ -33,9 +32,7 @@ func NewInbox() *Inbox { return &Inbox{bell: make(chan struct{}, 1)} }
 func (b *Inbox) Put(index int, r *owner.Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.left {
-		b.arrived = append(b.arrived, Arrival{index, *r})
-	}
+	b.arrived = append(b.arrived, Arrival{index, *r})
 }
 
 // Ring wakes the caller.
@@ -63,11 +60,4 @@ func (b *Inbox) Take(room []Arrival) []Arrival {
 	arrived := b.arrived
 	b.arrived = room
 	return arrived
-}
-
-// leave drops what arrives from now on.
-func (b *Inbox) leave() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.left = true
 }

@@ -66,9 +66,9 @@ func (m *many) heard(k int, took time.Duration) {
 	}
 }
 
-// giveUp answers all that is still awaited. The inbox is no longer ours alone.
+// giveUp answers all that is still awaited. Who has answers after that puts them into
+// the inbox, which nobody else may have then.
 func (m *many) giveUp(why error) {
-	m.inbox.leave()
 	m.drain() // it came before
 	for k, open := range m.open {
 		if open {
