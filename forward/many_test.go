@@ -427,3 +427,20 @@ func TestDecideEachBoundsItsSearches(t *testing.T) {
 		}
 	})
 }
+
+// An answer that has come when the caller gives up is not lost: the owner has counted.
+func TestDecideEachTellsWhatHasCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newTrio(t)
+		ctx, cancel := context.WithCancel(context.Background())
+		k.publish(t, map[membership.NodeID]Peer{third: k.c, other: handing{k.b, func(to *Inbox) {
+			to.Put(1, &owner.Result{Verdict: limit.Verdict{Allowed: true, Remaining: 3}}) // nobody has rung yet
+			time.AfterFunc(time.Millisecond, cancel)
+		}}})
+		rule := tokens(t, 5)
+		answers := k.decideEach(ctx, unit(k.named(t, other, 1), rule), unit(k.named(t, other, 2), rule))
+		if len(answers) != 2 || answers[0].err != nil || answers[0].verdict.Remaining != 3 || answers[1].err != context.Canceled {
+			t.Errorf("%+v", answers)
+		}
+	})
+}
