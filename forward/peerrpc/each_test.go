@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -144,6 +146,16 @@ func TestSendEachIsBounded(t *testing.T) {
 	}
 }
 
+// A caller with several frames sends as many as may be on their way, and no more.
+func TestSendEachFillsTheWire(t *testing.T) {
+	b, out := newTestBatch(), &wire{}
+	b.start(&session{stream: out})
+	(&conn{batch: b.batcher}).SendEach(callsOf(tokens(t, 1), 4*maxRecords), 100, forward.NewInbox(), 0)
+	if len(out.sent) != maxUnanswered {
+		t.Errorf("%d frames were sent", len(out.sent))
+	}
+}
+
 // nestedWire has a check added, and perhaps its frame led by another, while the first
 // frame is being sent.
 type nestedWire struct {
@@ -217,6 +229,66 @@ func TestDecideEachTeachesTheRule(t *testing.T) {
 		if left != 0 {
 			t.Errorf("%d answers are missing", left)
 		}
+	})
+}
+
+// Callers of many who give up soon, of an owner who puts off some answers: each call is
+// answered once, and with what was said to it, though the room for calls, the frames and
+// the inboxes are used again and again.
+func TestAnswersToManyReachTheirAskers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, rule := newNetwork(), tokens(t, 10)
+		serve(t, deferringConfig("b", &deferring{table: knowing(rule), wait: func(c *owner.Call) time.Duration {
+			return time.Duration(c.Cost%6-1) * time.Millisecond
+		}}), n.listen("b"))
+		a := newGateway(t, n, "a")
+		a.believe(t, "b")
+		synctest.Wait()
+		var cost, heard, overdue, cancelled atomic.Int64
+		var all sync.WaitGroup
+		for g := range 30 {
+			all.Go(func() {
+				for range 40 {
+					ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+rand.IntN(6))*time.Millisecond)
+					if g%3 == 0 {
+						time.AfterFunc(time.Duration(1+rand.IntN(4))*time.Millisecond, cancel)
+					}
+					calls := make([]owner.Call, 1+rand.IntN(60))
+					for i := range calls {
+						c := cost.Add(1)
+						calls[i].Charge = limit.Charge{Counter: fmt.Append(nil, c), Rule: rule, Cost: c}
+					}
+					answers := make([]int, len(calls))
+					a.DecideEach(ctx, calls, func(i int, v *limit.Verdict, err error) {
+						answers[i]++
+						switch mine := calls[i].Cost; {
+						case err == context.Canceled:
+							cancelled.Add(1)
+						case err != nil:
+							t.Errorf("call %d: %v", mine, err)
+						case v.Source == limit.SourceFallback:
+							overdue.Add(1)
+						case v.Source == limit.SourceForwarded && v.Remaining == mine:
+							heard.Add(1)
+						default:
+							t.Errorf("call %d: %+v", mine, v)
+						}
+					})
+					cancel()
+					for i, n := range answers {
+						if n != 1 {
+							t.Errorf("call %d was answered %d times", i, n)
+						}
+					}
+				}
+			})
+		}
+		all.Wait()
+		if heard.Load() == 0 || overdue.Load() == 0 || cancelled.Load() == 0 {
+			t.Errorf("%d answers, %d overdue, %d cancelled: the test tests nothing", heard.Load(), overdue.Load(), cancelled.Load())
+		}
+		time.Sleep(time.Second) // answers that nobody waits for
+		idle(t, a.pool)
 	})
 }
 
