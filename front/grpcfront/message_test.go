@@ -9,8 +9,10 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"pgregory.net/rapid"
 
 	ringlimitv1 "github.com/ringlimit/ringlimit/api/ringlimit/v1"
@@ -176,4 +178,31 @@ func tierOf(reply *wire.Reply) string {
 		return "default"
 	}
 	return reply.Verdict.Rule.Name
+}
+
+// A Checker that is asked one by one comes to some checks of a message when they are
+// overdue: those are charged to nobody either.
+func TestChecksThatBecomeOverdueAreNotJudged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		counters := limited(t, 100)
+		counters.before = func(limit.Request) error { time.Sleep(30 * time.Millisecond); return nil }
+		cfg := config(counters)
+		cfg.Now = time.Now
+		s := converse(t, client(t, cfg))
+		m := ringlimitv1.CheckStreamRequest{Timeout: durationpb.New(50 * time.Millisecond)}
+		for id := range uint64(3) {
+			m.Calls = append(m.Calls, &ringlimitv1.Call{Id: id, Call: &ringlimitv1.Call_Check{Check: &ringlimitv1.CheckRequest{Key: "one"}}})
+		}
+		s.send(&m)
+		for id := range uint64(3) {
+			e := s.reply(id).GetError()
+			if late := id == 2; late != (e != nil) || late && codes.Code(e.GetCode()) != codes.DeadlineExceeded {
+				t.Errorf("call %d: %v", id, s.replies[id])
+			}
+		}
+		s.end()
+		if n := len(counters.requests()); n != 2 {
+			t.Errorf("%d were judged", n)
+		}
+	})
 }
