@@ -19,7 +19,9 @@ import (
 //
 // A request that has to wait holds up no other. Those of one key are decided in their
 // order; of those with one limit, which are asked for together, this does not hold
-// just while a counter changes hands.
+// just while a counter changes hands. As with as many calls of Check at once, what goes
+// beyond what one node keeps waiting for another, of which 16,384 checks are the most, is
+// answered by on_failure: ask for more in parts.
 func (n *Node) CheckAll(ctx context.Context, reqs []Request, answer func(i int, v *Verdict, err error)) {
 	if n.gone.Load() {
 		for i := range reqs {
