@@ -79,6 +79,9 @@ func (a *answerer) serveLane(ctx context.Context) error {
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	if _, err := io.WriteString(conn, laneWelcome); err != nil {
+		return err
+	}
 	a.out.divert(&sendingLane{conn: conn})
 	if a.begin() {
 		a.farewell()

@@ -76,7 +76,9 @@ func (t *conversation) open(ctx context.Context, cc *grpc.ClientConn) (metadata.
 	return header, checkVersion(header)
 }
 
-// openLane connects to the owner, who waits for the ticket.
+// openLane connects to the owner, who waits for the ticket and answers it: without
+// that, checks would be lost, stream after stream, in something between the nodes that
+// takes any connection and passes on only gRPC.
 func (t *conversation) openLane(ctx context.Context, dial func(context.Context, string) (net.Conn, error), addr string, with ticket) error {
 	conn, err := dial(ctx, addr)
 	if err != nil {
@@ -87,8 +89,10 @@ func (t *conversation) openLane(ctx context.Context, dial func(context.Context, 
 	if err := prepareLane(conn); err != nil {
 		return err
 	}
-	_, err = conn.Write(greetingOf(with))
-	return err
+	if _, err := conn.Write(greetingOf(with)); err != nil {
+		return err
+	}
+	return awaitLaneWelcome(t.lane.in.in)
 }
 
 // watch ends the lane with the stream.

@@ -143,6 +143,14 @@ func TestLaneOfAStranger(t *testing.T) {
 	})
 }
 
+// welcomedOn reads the owner's first words.
+func welcomedOn(t *testing.T, lane net.Conn) {
+	t.Helper()
+	if err := awaitLaneWelcome(lane); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // opened is a stream that waits for its lane.
 func opened(t *testing.T, addr string) (checks, ticket) {
 	t.Helper()
@@ -163,6 +171,7 @@ func TestTicketIsUsedUp(t *testing.T) {
 	addr := l.Addr().String()
 	stream, with := opened(t, addr)
 	first := dialled(t, addr, string(greetingOf(with)))
+	welcomedOn(t, first)
 	out, in := &sendingLane{conn: first}, newReceivingLane(first, maxReply)
 	ask := &peerpb.Frame{Id: 1, PatienceUs: 1e6, Records: appendRecord(nil, &record{rule: rule.ID(), cost: 1, name: []byte("k")})}
 	if err := out.Send(ask); err != nil {
@@ -206,6 +215,7 @@ func TestBadFramesEndTheLane(t *testing.T) {
 	} {
 		stream, with := opened(t, addr)
 		lane := dialled(t, addr, string(greetingOf(with)))
+		welcomedOn(t, lane)
 		send(stream, lane)
 		if !isClosed(lane) {
 			t.Errorf("%s: the lane stays", what)
@@ -231,6 +241,7 @@ func TestFarewellBeforeTheLane(t *testing.T) {
 	lane <- far
 	served := make(chan error, 1)
 	go func() { served <- a.serveLane(t.Context()) }()
+	welcomedOn(t, near)
 	in := newReceivingLane(near, maxReply)
 	var heard peerpb.Frame
 	if err := in.Recv(&heard); err != nil || !proto.Equal(&heard, &peerpb.Frame{Id: farewell}) {
@@ -266,6 +277,43 @@ func TestWithoutALane(t *testing.T) {
 			t.Errorf("dialled %d times, want a connection, a lane, and a connection without", n)
 		}
 	})
+}
+
+// What lets only gRPC through may take any connection all the same, and then break it,
+// answer for itself, or keep silent.
+func TestWithoutAWayForLanes(t *testing.T) {
+	for what, meddle := range map[string]func(net.Conn){
+		"breaks":  func(c net.Conn) { c.Close() },
+		"answers": func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") },
+		"hangs":   func(net.Conn) {},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			n := newNetwork()
+			serve(t, serverConfig("owner", holding(testPartitions)), n.listen("owner:1"))
+			var dials atomic.Int64
+			p := newPool(t, func(ctx context.Context, addr string) (net.Conn, error) {
+				if dials.Add(1) != 2 {
+					return n.dial(ctx, addr)
+				}
+				near, far := net.Pipe()
+				go func() {
+					_, _ = io.ReadFull(far, make([]byte, len(laneGreeting)+len(ticket{})))
+					meddle(far)
+				}()
+				t.Cleanup(func() { far.Close() })
+				return near, nil
+			})
+			peer := p.Peer(ownerMember)
+			time.Sleep(2 * connectTimeout)
+			v, err := peer.Check(t.Context(), callOf(tokens(t, 3), "k", 1), within(time.Second))
+			if err != nil || !v.Allowed {
+				t.Errorf("it %s: %+v, %v", what, v, err)
+			}
+			if n := dials.Load(); n != 3 {
+				t.Errorf("it %s: dialled %d times, want a connection, a lane, and a connection without", what, n)
+			}
+		})
+	}
 }
 
 // A lane that breaks alone takes with it what is in flight, and no more: the next

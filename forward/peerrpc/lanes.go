@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"sync"
@@ -34,6 +35,22 @@ func parseTicket(text string) (t ticket, ok bool) {
 const laneGreeting = "\x00ringlimit lane 1\n"
 
 func greetingOf(t ticket) []byte { return append([]byte(laneGreeting), t[:]...) }
+
+// laneWelcome is what the owner says first on a lane, once its stream has it.
+const laneWelcome = laneGreeting
+
+var errNoLaneWelcome = errors.New("a lane that leads to something else than a node")
+
+func awaitLaneWelcome(lane io.Reader) error {
+	var said [len(laneWelcome)]byte
+	if _, err := io.ReadFull(lane, said[:]); err != nil {
+		return fmt.Errorf("%w: %w", errNoLaneWelcome, err)
+	}
+	if string(said[:]) != laneWelcome {
+		return errNoLaneWelcome
+	}
+	return nil
+}
 
 // lanes takes the connections that begin as lanes do to the streams that wait for
 // them. The others are gRPC's.
