@@ -55,8 +55,17 @@ func pointsOf(p Params, nodes []membership.NodeID) []point {
 			points = append(points, point{xxhash.Sum64(name), int32(node)})
 		}
 	}
-	slices.SortFunc(points, func(a, b point) int { return cmp.Compare(a.hash, b.hash) })
+	slices.SortFunc(points, point.compare)
 	return points
+}
+
+// compare is never 0 between two nodes: where hashes are equal the earlier node comes
+// first, with and without the others, so that a standby is who inherits.
+func (a point) compare(b point) int {
+	if a.hash != b.hash { // cmp.Or would compare the nodes each time
+		return cmp.Compare(a.hash, b.hash)
+	}
+	return cmp.Compare(a.node, b.node)
 }
 
 // assign writes to owner, by partition, who owns it when one node is not there;
