@@ -368,6 +368,7 @@ func TestLaneIsNotForgotten(t *testing.T) {
 		t.Fatal("nobody waits")
 	}
 	l.forget(with, lane)
+	_ = near.SetReadDeadline(time.Now().Add(10 * time.Second))
 	if _, err := near.Read(make([]byte, 1)); err != io.EOF {
 		t.Errorf("a lane that nobody took: %v", err)
 	}
