@@ -179,16 +179,7 @@ func (l *load) startBatches(t *testing.T) {
 
 func (l *load) batchClient(t *testing.T, c int) {
 	answered := time.Now()
-	for i := c * 31; ; i++ {
-		select {
-		case <-l.done:
-			return
-		case <-time.After(5 * time.Millisecond):
-		}
-		n := i % l.nodes
-		if n == l.avoids() {
-			n = (n + 1) % l.nodes
-		}
+	l.turns(c, func(i, n int) {
 		reqs := make([]Request, 16)
 		for k := range reqs {
 			reqs[k] = keyed((i + k%12*7) % manyKeys)
@@ -202,7 +193,7 @@ func (l *load) batchClient(t *testing.T, c int) {
 			}
 			l.note(reqs[k].Key, r.Verdict, time.Since(answered))
 		}
-	}
+	})
 }
 
 func TestCheckAllWhileNodesRestart(t *testing.T) {

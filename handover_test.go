@@ -167,9 +167,9 @@ func (l *load) start(t *testing.T) {
 	}
 }
 
-func (l *load) client(t *testing.T, c int) {
-	answered := time.Now()
-	for i := c * 31; ; i++ {
+// turns asks one node after the other until the load ends. i is the turn.
+func (l *load) turns(client int, ask func(i, node int)) {
+	for i := client * 31; ; i++ {
 		select {
 		case <-l.done:
 			return
@@ -179,6 +179,13 @@ func (l *load) client(t *testing.T, c int) {
 		if n == l.avoids() {
 			n = (n + 1) % l.nodes
 		}
+		ask(i, n)
+	}
+}
+
+func (l *load) client(t *testing.T, c int) {
+	answered := time.Now()
+	l.turns(c, func(i, n int) {
 		req := keyed(i % manyKeys)
 		v, err := l.at(n).Check(t.Context(), req)
 		if err != nil {
@@ -189,7 +196,7 @@ func (l *load) client(t *testing.T, c int) {
 			answered = time.Now()
 		}
 		l.note(req.Key, v, time.Since(answered))
-	}
+	})
 }
 
 func (l *load) note(key string, v Verdict, silent time.Duration) {
