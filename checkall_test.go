@@ -212,9 +212,9 @@ func spread(t *testing.T, n *Node, tier string) (keys [3]string) {
 	return keys
 }
 
-// An owner that does not answer holds up nobody else's answers. on_failure answers for
-// it within the deadline, and each such check is counted as one.
-func TestCheckAllWithASilentOwner(t *testing.T) {
+// besideASilentOwner runs a test in a cluster of which the third node does not answer.
+// keys has one of each node.
+func besideASilentOwner(t *testing.T, test func(t *testing.T, nodes []*Node, keys [3]string)) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory()
 		nodes := cluster(t, m, 3, parseRules(t, handoverRules))
@@ -222,6 +222,14 @@ func TestCheckAllWithASilentOwner(t *testing.T) {
 		keys := spread(t, nodes[0], "none")
 		m.isolate(2)
 		defer m.heal(2)
+		test(t, nodes, keys)
+	})
+}
+
+// An owner that does not answer holds up nobody else's answers. on_failure answers for
+// it within the deadline, and each such check is counted as one.
+func TestCheckAllWithASilentOwner(t *testing.T) {
+	besideASilentOwner(t, func(t *testing.T, nodes []*Node, keys [3]string) {
 		var reqs []Request
 		for i := range 30 {
 			reqs = append(reqs, Request{Key: keys[i%3], Tier: "none"})
@@ -244,13 +252,7 @@ func TestCheckAllWithASilentOwner(t *testing.T) {
 // A caller who gives up is told so at once of all that has no answer yet, and only of
 // that.
 func TestCheckAllCancelled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := newMemory()
-		nodes := cluster(t, m, 3, parseRules(t, handoverRules))
-		defer stop(t, nodes...)
-		keys := spread(t, nodes[0], "none")
-		m.isolate(2)
-		defer m.heal(2)
+	besideASilentOwner(t, func(t *testing.T, nodes []*Node, keys [3]string) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		time.AfterFunc(10*time.Millisecond, cancel)

@@ -9,7 +9,7 @@
 //
 //	1  conn.Check       packs it into the open frame (record.go, batcher.go)
 //	2  batcher.lead     who finds fewer than two frames unanswered sends the frame
-//	3  answerer.run     the owner's goroutine of that stream reads the frame
+//	3  answerer.serve   the owner's goroutine of that stream reads the frame
 //	4  judge.frame      has all of it decided with one reading of the clock
 //	5  batcher.answer   the asker's reader hands the answers to those who wait
 //	6  waiters.Await    the caller wakes, or has left (internal/wait)
